@@ -1,0 +1,1 @@
+"""The library behind Remeasure's scripts: stages as plain functions over files."""

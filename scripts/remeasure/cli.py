@@ -1,0 +1,41 @@
+"""One way to start a script: arguments, logging, one-line errors, exit codes."""
+
+import argparse
+import logging
+import sys
+from collections.abc import Callable, Sequence
+
+from remeasure.errors import RemeasureError
+
+
+def run(
+    parser: argparse.ArgumentParser,
+    work: Callable[[argparse.Namespace], None],
+    argv: Sequence[str] | None = None,
+) -> int:
+    """Parse ``argv``, set up logging to standard error and call ``work``.
+
+    Returns:
+        0 on success, 2 for a mistake that the user can repair (printed as one line), 130 after Ctrl-C.
+        Any other exception is a defect of ours and keeps its traceback.
+    """
+    parser.add_argument("--debug", action="store_true", help="show the traceback of user errors, log more")
+    args = parser.parse_args(argv)
+    logging.basicConfig(
+        stream=sys.stderr,
+        level=logging.DEBUG if args.debug else logging.INFO,
+        format="%(asctime)s %(name)s: %(message)s",
+        datefmt="%H:%M:%S",
+        force=True,
+    )
+    try:
+        work(args)
+    except RemeasureError as error:
+        if args.debug:
+            raise
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("interrupted; finished items are kept, the same command goes on", file=sys.stderr)
+        return 130
+    return 0

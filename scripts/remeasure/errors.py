@@ -1,0 +1,17 @@
+"""The one exception for everything that a user can repair."""
+
+
+class RemeasureError(Exception):
+    """A mistake in input, settings or surroundings that the user can repair.
+
+    The text is one line with four parts: what is wrong, where (file, line or item id), what was found and
+    what was expected, and what to do next. ``cli.run`` prints it without a traceback and exits with 2.
+    """
+
+
+def did_you_mean(word: str, known) -> str:
+    """Return " (did you mean 'x'?)" for the closest known word, or an empty string."""
+    import difflib
+
+    close = difflib.get_close_matches(word, list(known), n=1)
+    return f" (did you mean {close[0]!r}?)" if close else ""

@@ -1,0 +1,58 @@
+"""Files that are either whole or absent: write beside the target, flush, rename."""
+
+import contextlib
+import hashlib
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+
+@contextlib.contextmanager
+def atomic_path(target: Path) -> Iterator[Path]:
+    """Give a temporary path beside ``target``; rename it onto ``target`` when the block succeeds.
+
+    The temporary file is removed when the block raises, and is named so that no rule can mistake it for data.
+    """
+    target = Path(target)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        with open(temporary, "rb") as written:
+            os.fsync(written.fileno())
+        umask = os.umask(0)
+        os.umask(umask)
+        temporary.chmod(0o666 & ~umask)  # mkstemp makes files private; shared folders need the usual mode
+        os.replace(temporary, target)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def atomic_open(target: Path, mode: str = "w") -> Iterator[IO]:
+    """Open a file for writing ("w": UTF-8, Unix line ends; or "wb") that becomes ``target``."""
+    text = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
+    with atomic_path(target) as temporary:
+        with open(temporary, mode, **text) as stream:
+            yield stream
+
+
+def write_text(target: Path, text: str) -> None:
+    """Write ``text`` as UTF-8 with Unix line ends line ends, whole or not at all."""
+    with atomic_open(target) as stream:
+        stream.write(text)
+
+
+def sha256_file(path: Path) -> str:
+    """Return the SHA-256 of a file's bytes as 64 hexadecimal digits."""
+    with open(path, "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def sha256_bytes(data: bytes) -> str:
+    """Return the SHA-256 of ``data`` as 64 hexadecimal digits."""
+    return hashlib.sha256(data).hexdigest()

@@ -1,0 +1,259 @@
+"""The records that pass between stages, one frozen type per JSONL file.
+
+JSON schemas of all of them are generated into ``config/schema/`` (``scripts/write_schemas.py``); a test
+compares. Missing values are ``null``, never 0, "" or a sentence.
+"""
+
+from typing import Any, Literal
+
+from msgspec import Struct
+
+# Every request ends in one of these. Only "answered" and, where a published protocol says so, "cut_off" are
+# graded; the others are failures with a count of their own.
+Status = Literal["answered", "cut_off", "refused", "failed", "not_sent"]
+
+
+class Record(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Base of all records: immutable, keyword only, unknown fields are errors."""
+
+
+class Page(Record, kw_only=True):
+    """A page of a corpus: one line of ``pages.jsonl``."""
+
+    page_id: str
+    """Slug made from the archive path, safe in file names; identity of the page everywhere downstream."""
+    path: str
+    """Entry path inside the ZIM archive."""
+    title: str
+    set: str
+    """Which disjoint set the page belongs to: test, train, dev, tuning, or all for a user's archive."""
+
+
+class Fact(Record, kw_only=True):
+    """A value that a page states: one line of a ``facts.jsonl``, the raw material of questions."""
+
+    page_id: str
+    subject: str
+    """Name of what the page is about, as a question would say it."""
+    field: str
+    """Key of the question templates in the study's settings."""
+    value: str
+    aliases: tuple[str, ...] = ()
+    """Other spellings that count as the same answer."""
+    where: Literal["prose", "infobox", "table"]
+
+
+class ImageRef(Record, kw_only=True):
+    """An image by content: where its bytes lie and what they must hash to."""
+
+    sha256: str
+    path: str
+    """A file, or a zip store when ``member`` is given."""
+    member: str | None = None
+
+
+class Item(Record, kw_only=True):
+    """A question: one line of ``items.jsonl``."""
+
+    item_id: str
+    """At most 64 characters of ``[A-Za-z0-9_-]``."""
+    question: str
+    images: tuple[ImageRef, ...] = ()
+    references: tuple[str, ...]
+    """Accepted answers, best first; never empty."""
+    relevant: tuple[str, ...] = ()
+    """Page ids that hold the answer."""
+    group: str
+    """Cluster for intervals: items of one group are not independent."""
+    meta: dict[str, Any] = {}
+
+
+class TileRef(Record, kw_only=True):
+    """One tile of a rendered page."""
+
+    tile_id: str
+    """``<page_id>/<index, 4 digits>``."""
+    member: str
+    """Name inside ``tiles.zip``."""
+    sha256: str
+    y_px: int
+    height_px: int
+    width_px: int
+
+
+class PictureRef(Record, kw_only=True):
+    """A picture on a rendered page, in page coordinates."""
+
+    picture_id: str
+    """``<page_id>/picture-<index, 2 digits>``."""
+    x_px: int
+    y_px: int
+    width_px: int
+    height_px: int
+
+
+class RenderedPage(Record, kw_only=True):
+    """Outcome of rendering one page: one line of ``tiles/manifest.jsonl``, failures included."""
+
+    page_id: str
+    status: Literal["rendered", "failed"]
+    reason: str | None = None
+    width_px: int | None = None
+    height_px: int | None = None
+    tiles: tuple[TileRef, ...] = ()
+    pictures: tuple[PictureRef, ...] = ()
+
+
+class OcrLine(Record, kw_only=True):
+    """A text line that OCR found: text, corner coordinates in pixels of the image, confidence 0 to 1."""
+
+    text: str
+    box: tuple[int, int, int, int]
+    """Left, top, right, bottom."""
+    confidence: float
+
+
+class OcrImage(Record, kw_only=True):
+    """What OCR read in one image: one line of ``tiles/ocr.jsonl``; ``sha256`` is of the image's bytes."""
+
+    sha256: str
+    tile_id: str
+    width_px: int
+    height_px: int
+    lines: tuple[OcrLine, ...]
+
+
+class ExtractedPage(Record, kw_only=True):
+    """Outcome of text extraction for one page: one line of ``passages/extraction.jsonl``."""
+
+    page_id: str
+    status: Literal["extracted", "empty", "failed"]
+    reason: str | None = None
+    n_chars: int
+    n_passages: int
+
+
+class Passage(Record, kw_only=True):
+    """A text chunk of one page: one line of ``passages/passages.jsonl``."""
+
+    passage_id: str
+    """``<page_id>/<index, 4 digits>``."""
+    page_id: str
+    chunk_index: int
+    char_offset: int
+    n_tokens: int
+    text: str
+    title: str
+    url: str
+
+
+class Ranked(Record, kw_only=True):
+    """A ranked list for one item: one line of ``ranking.jsonl``; best first, no filler ids."""
+
+    item_id: str
+    ids: tuple[str, ...]
+    scores: tuple[float, ...]
+
+
+class Request(Record, kw_only=True):
+    """A model call in the OpenAI batch line format; images stand as references (``images.to_url``)."""
+
+    custom_id: str
+    method: Literal["POST"] = "POST"
+    url: Literal["/v1/chat/completions"] = "/v1/chat/completions"
+    body: dict[str, Any]
+
+
+class Response(Record, kw_only=True):
+    """Outcome of one request: one line of ``responses.jsonl``, one for every request, in request order.
+
+    Nothing that differs between two runs of a deterministic model stands here; times and attempts are in the
+    journal.
+    """
+
+    custom_id: str
+    key: str
+    """Identity of the answer (``requests.answer_key``)."""
+    status: Status
+    text: str | None
+    finish: str | None = None
+    usage: dict[str, int] | None = None
+    model: str | None = None
+    """Model name as the server reported it."""
+    error: str | None = None
+    """Class and last message, for every status but ``answered``."""
+
+
+class Reading(Record, kw_only=True):
+    """A grader's verdict under one reading; ``score`` is null where the item leaves the denominator."""
+
+    verdict: str
+    score: float | None
+    reason: str
+
+
+class Graded(Record, kw_only=True):
+    """The verdict on one item: one line of ``graded.jsonl``, one for every item, in item order."""
+
+    item_id: str
+    group: str
+    status: Status
+    answer: str | None
+    """What was graded, after thinking was stripped."""
+    grader: str
+    """Name and version, for example ``em@1``."""
+    judge_key: str | None = None
+    judge_status: Status | None = None
+    published: Reading
+    strict: Reading
+
+
+class Score(Record, kw_only=True):
+    """The number of one cell: ``score.json``. Shares are 0 to 1; null where nothing was graded."""
+
+    study: str
+    bench: str
+    arm: str
+    model: str
+    grader: str
+    reader: str
+    judge: str | None
+    corpus: str
+    value: float | None
+    interval: tuple[float, float] | None
+    interval_method: str
+    value_strict: float | None
+    n: int
+    n_graded: int
+    n_graded_strict: int
+    n_differ: int
+    """Items whose score differs between the two readings."""
+    statuses: dict[str, int]
+    """Count of items per response status."""
+    judge_statuses: dict[str, int] = {}
+    verdicts: dict[str, int]
+    verdicts_strict: dict[str, int]
+    recall_at_k: float | None = None
+    """Share of items with a relevant page among the shown ones; null where nothing was retrieved."""
+    k: int | None = None
+
+
+class Stage(Record, kw_only=True):
+    """What a stage read, with which settings, and what it wrote: the record beside its outputs.
+
+    Chains of these lead from a number to the bytes that came from outside.
+    """
+
+    stage: str
+    settings: dict[str, Any]
+    code: str
+    """Fingerprint of the script (``fingerprint.of_script``)."""
+    packages: dict[str, str] = {}
+    """Versions of the packages that can change this stage's result."""
+    inputs: dict[str, str]
+    """Path to SHA-256."""
+    outputs: dict[str, str]
+    """Path to SHA-256."""
+    counts: dict[str, int] = {}
+    facts: dict[str, Any] = {}
+    """Further facts of this stage (browser version, fonts, dimensions)."""
