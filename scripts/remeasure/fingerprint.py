@@ -1,7 +1,7 @@
 """A hash of what code does: tokens of a script and of the library modules that it imports.
 
-Comments, blank lines, docstrings and formatting are not part of it, so that they rerun nothing, while a change
-of behaviour in a module reruns exactly the rules whose scripts import it, directly or through others.
+Comments, blank lines and docstrings are not part of it, so that they rerun nothing, while a change of behaviour
+in a module reruns exactly the rules whose scripts import it, directly or through others.
 """
 
 import ast
@@ -15,7 +15,6 @@ SCRIPTS = Path(__file__).resolve().parent.parent
 _SILENT = {
     tokenize.COMMENT,
     tokenize.NL,
-    tokenize.NEWLINE,
     tokenize.INDENT,
     tokenize.DEDENT,
     tokenize.ENCODING,
@@ -26,7 +25,8 @@ _SILENT = {
 def _docstring_lines(tree: ast.Module) -> set[int]:
     lines: set[int] = set()
     for node in ast.walk(tree):
-        for statement in getattr(node, "body", None) or []:
+        body = getattr(node, "body", None)
+        for statement in body if isinstance(body, list) else ():
             # Every bare string statement: module, class and function docstrings, and texts after a field.
             if (
                 isinstance(statement, ast.Expr)
@@ -38,31 +38,41 @@ def _docstring_lines(tree: ast.Module) -> set[int]:
 
 
 def tokens(source: str) -> list[str]:
-    """Return the tokens of Python source that carry behaviour, with indentation as relative depth.
+    """Return the tokens of Python source that carry behaviour, with the depth of each logical line.
 
-    f-strings are tokenized differently before and after Python 3.12; their tokens are joined back to text, so
-    that the same source gives the same tokens on all versions.
+    Python 3.12 began to cut f-strings into several tokens; they are joined here, so that the same source gives
+    the same tokens on all versions.
     """
     silent = _docstring_lines(ast.parse(source))
+    lines = source.splitlines(keepends=True)
     found: list[str] = []
     depth = 0
-    row, column = 0, 0
+    string_depth, string_start = 0, (0, 0)
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type == tokenize.INDENT:
-            depth += 1
-        elif token.type == tokenize.DEDENT:
-            depth -= 1
-        if token.type in _SILENT or token.start[0] in silent:
-            if token.type == tokenize.NEWLINE and token.start[0] not in silent:
-                found.append(f"\n{depth}")
+        kind = tokenize.tok_name[token.type]
+        depth += (kind == "INDENT") - (kind == "DEDENT")
+        if kind in ("FSTRING_START", "TSTRING_START"):
+            string_start = string_start if string_depth else token.start
+            string_depth += 1
+        elif kind in ("FSTRING_END", "TSTRING_END"):
+            string_depth -= 1
+            if not string_depth:
+                found.append(_between(lines, string_start, token.end))
+        elif string_depth or token.start[0] in silent:
             continue
-        touching = (row, column) == token.start and found and not found[-1].startswith("\n")
-        if touching:  # pieces without white space between them are one text, however they were cut
-            found[-1] += token.string
-        else:
+        elif kind == "NEWLINE":
+            found.append(f"\n{depth}")
+        elif token.type not in _SILENT:
             found.append(token.string)
-        row, column = token.end
     return found
+
+
+def _between(lines: list[str], start: tuple[int, int], end: tuple[int, int]) -> str:
+    """Return the source text between two (row from 1, column) positions."""
+    rows = lines[start[0] - 1 : end[0]]
+    rows[-1] = rows[-1][: end[1]]
+    rows[0] = rows[0][start[1] :]
+    return "".join(rows)
 
 
 def _imports(source: str) -> set[str]:
