@@ -1,6 +1,6 @@
 """A hash of what code does: tokens of a script and of the library modules that it imports.
 
-Comments, blank lines and docstrings are not part of it, so that they rerun nothing, while a change of behaviour
+Comments, blank lines and docstrings are not part of it, so that they rerun nothing; a change of behaviour
 in a module reruns exactly the rules whose scripts import it, directly or through others.
 """
 
@@ -40,7 +40,7 @@ def _docstring_lines(tree: ast.Module) -> set[int]:
 def tokens(source: str) -> list[str]:
     """Return the tokens of Python source that carry behaviour, with the depth of each logical line.
 
-    Python 3.12 began to cut f-strings into several tokens; they are joined here, so that the same source gives
+    Python 3.12 began to cut f-strings into several tokens; they are joined here: the same source gives
     the same tokens on all versions.
     """
     silent = _docstring_lines(ast.parse(source))
