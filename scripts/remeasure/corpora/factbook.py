@@ -130,24 +130,23 @@ def cells(country: Country, settings: ArchiveSettings) -> list[Cell]:
 
 
 def facts(country: Country, settings: ArchiveSettings) -> Iterable[Fact]:
-    """Yield what the page states, one fact per answerable cell, and the flag that it shows."""
+    """Yield what the page states: its names, one fact per cell, and the flag that it shows.
+
+    A cell that is no short answer becomes the field ``<key>.text``: nothing is asked about it, but it decides
+    whether another page's value is the only one. ``flag`` is no text of the page: it names the picture.
+    """
+    name = subject(country, settings)
+
+    def fact(field: str, value: str, aliases: Iterable[str | None], where: str) -> Fact:
+        others = tuple(dict.fromkeys(alias for alias in aliases if alias and alias != value))
+        return Fact(page_id=country.page_id, subject=name, field=field, value=value, aliases=others, where=where)
+
+    yield fact("name", country.name, (name, country.long_name), "prose")
     for cell in cells(country, settings):
+        key, where = cell.field.key, cell.field.where
         if cell.reading is not None:
-            aliases = list(cell.reading.aliases) + ([cell.shown] if len(cell.shown) <= 60 else [])
-            yield Fact(
-                page_id=country.page_id,
-                subject=subject(country, settings),
-                field=cell.field.key,
-                value=cell.reading.value,
-                aliases=tuple(dict.fromkeys(alias for alias in aliases if alias != cell.reading.value)),
-                where=cell.field.where,
-            )
+            yield fact(key, cell.reading.value, (*cell.reading.aliases, *[cell.shown][: len(cell.shown) <= 60]), where)
+        elif cell.shown:
+            yield fact(f"{key}.text", cell.shown, (), where)
     if country.flag:
-        # Not a value of the text: which picture of the flag wheel the page shows.
-        yield Fact(
-            page_id=country.page_id,
-            subject=subject(country, settings),
-            field="flag",
-            value=country.flag,
-            where="infobox",
-        )
+        yield fact("flag", country.flag, (), "infobox")

@@ -76,8 +76,10 @@ def _infobox(country: Country, found: Sequence[Cell]) -> str:
 def _introduction(country: Country, found: Sequence[Cell], settings: ArchiveSettings) -> str:
     name = subject(country, settings)
     upper = name[0].upper() + name[1:]
-    official = f" ({country.long_name})" if country.long_name and country.long_name != country.name else ""
-    sentences = [f"<b>{escape(upper)}</b>{escape(official)} is described here with figures of the World Factbook."]
+    official = f", officially {country.long_name}," if country.long_name not in (None, country.name) else ""
+    location = shorten(lookup(country.data, settings.location) or "", 150).replace("\n", " ").rstrip(".")
+    link = " is situated in " if location[:1].isupper() else ": "
+    sentences = [f"<b>{escape(upper)}</b>{escape(official)}{escape(link + location)}."]
     for cell in found:
         if cell.field.where == "prose" and cell.reading and cell.field.sentence:
             text = cell.field.sentence.format(Subject=upper, subject=name, value=cell.shown)
