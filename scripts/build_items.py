@@ -32,7 +32,9 @@ def read_flags(store: Path | None) -> dict[str, bytes]:
         with zipfile.ZipFile(store) as members:
             return {Path(name).stem: members.read(name) for name in sorted(members.namelist())}
     except (OSError, zipfile.BadZipFile) as error:
-        raise RemeasureError(f"{store}: picture store cannot be read ({error}); delete it and rerun") from None
+        raise RemeasureError(
+            f"{store}: picture store cannot be read ({error}); delete it and rerun"
+        ) from None
 
 
 def photograph(
@@ -52,12 +54,13 @@ def work(args: argparse.Namespace) -> None:
     settings = decode(args.settings, Settings)
     if args.study not in STUDIES:
         raise RemeasureError(f"--study {args.study}: makes no questions; known: {', '.join(STUDIES)}")
-    flags = read_flags(args.pictures)
+    study = STUDIES[args.study]
+    flags = read_flags(args.pictures) if study.needs_pictures(args.bench, settings) else {}
     alike = pictures.too_alike(flags, settings.questions.pictures.alike_below)
     usable = frozenset(set(flags) - set(alike) - set(settings.questions.pictures.skip))
     pages = list(jsonl.read(args.pages, Page))
     book = FactBook(jsonl.read(args.facts, Fact))
-    chosen = STUDIES[args.study].bench_items(args.bench, settings, pages, book, usable)
+    chosen = study.bench_items(args.bench, settings, pages, book, usable)
     items: list[Item] = []
     store: dict[str, bytes] = {}
     for item, photo in photograph(chosen, flags, settings.questions.pictures):
@@ -85,12 +88,16 @@ def work(args: argparse.Namespace) -> None:
 def main(argv=None) -> int:
     """Command-line entry."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--settings", required=True, help="page set, number of items, question templates, as JSON")
+    parser.add_argument(
+        "--settings", required=True, help="page set, number of items, question templates, as JSON"
+    )
     parser.add_argument("--study", required=True)
     parser.add_argument("--bench", required=True, help="bench or training set")
     parser.add_argument("--pages", type=Path, required=True, help="chosen pages of the corpus")
     parser.add_argument("--facts", type=Path, required=True, help="facts of the whole archive")
-    parser.add_argument("--pictures", type=Path, help="flags by page id, zip; needed for questions with a picture")
+    parser.add_argument(
+        "--pictures", type=Path, help="flags by page id, zip; needed for questions with a picture"
+    )
     parser.add_argument("--out", type=Path, required=True, help="questions, JSONL")
     parser.add_argument("--images-out", type=Path, required=True, help="query pictures, zip")
     parser.add_argument("--record", type=Path, required=True, help="stage record, JSON")

@@ -17,11 +17,15 @@ def work(args: argparse.Namespace) -> None:
     """List the archive's pages, choose, write."""
     settings = decode(args.settings, selection.Settings)
     if args.facts is None and settings.selection is not None:
-        raise RemeasureError("--settings: `selection` parts an archive with facts; give --facts or leave it out")
+        raise RemeasureError(
+            "--settings: `selection` parts an archive with facts; give --facts or leave it out"
+        )
     entries = selection.content_pages(args.archive)
     pages = selection.select(entries, settings)
     if not pages:
-        raise RemeasureError(f"{args.archive}: no pages chosen of {len(entries)}; raise a number under `pages`")
+        raise RemeasureError(
+            f"{args.archive}: no pages chosen of {len(entries)}; raise a number under `pages`"
+        )
     jsonl.write(args.out, pages)
     log.info("%d of %d pages", len(pages), len(entries))
     counts = {"archive": len(entries)}
@@ -44,7 +48,9 @@ def main(argv=None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--archive", type=Path, required=True, help="ZIM archive")
     parser.add_argument("--facts", type=Path, help="facts of the archive, where it has any")
-    parser.add_argument("--settings", required=True, help="number of pages per set and the partition, as JSON")
+    parser.add_argument(
+        "--settings", required=True, help="number of pages per set and the partition, as JSON"
+    )
     parser.add_argument("--out", type=Path, required=True, help="chosen pages, JSONL")
     parser.add_argument("--record", type=Path, required=True, help="stage record, JSON")
     return cli.run(parser, work, argv)

@@ -47,7 +47,9 @@ def _checked(items: Iterable[Item], path: Path) -> Iterable[Item]:
                 f"{place}: item_id {item.item_id!r} is not allowed; use 1 to 64 of the characters A-Z a-z 0-9 _ -"
             )
         if not item.question.strip():
-            raise RemeasureError(f"{place}: item {item.item_id!r} has an empty question; write one or remove the line")
+            raise RemeasureError(
+                f"{place}: item {item.item_id!r} has an empty question; write one or remove the line"
+            )
         if not item.references or any(not reference.strip() for reference in item.references):
             raise RemeasureError(
                 f"{place}: item {item.item_id!r} has no answer or an empty one in references; "

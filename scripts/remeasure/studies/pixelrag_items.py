@@ -78,6 +78,12 @@ def leaks(answer: str, question: str) -> bool:
     return bool(short) and (short in where if len(short) >= 4 else f" {short} " in f" {where} ")
 
 
+def _hints(name: str, value: str) -> bool:
+    """Return whether a value begins a word as the country's name does ("Mauritian rupees")."""
+    stem = normal(name)[:5].strip()
+    return f" {stem}" in f" {normal(value)}"
+
+
 class FactBook:
     """All facts of an archive, by page and by field."""
 
@@ -88,7 +94,9 @@ class FactBook:
             self.by_page.setdefault(fact.page_id, {})[fact.field] = fact
             self.by_field.setdefault(fact.field, []).append(fact)
         self._words = {
-            field: [(fact.page_id, f" {' | '.join(map(normal, (fact.value, *fact.aliases)))} ") for fact in found]
+            field: [
+                (fact.page_id, f" {' | '.join(map(normal, (fact.value, *fact.aliases)))} ") for fact in found
+            ]
             for field, found in self.by_field.items()
         }
 
@@ -127,8 +135,7 @@ def _item(
     question = template.format(subject=fact.subject, value=fact.value)
     answers = book.names(fact.page_id) if kind == "reverse" else (fact.value, *fact.aliases)
     references = tuple(answer for answer in answers if not leaks(answer, question))
-    # Whoever sees a picture must not be told the country by the answer's own aliases; the best answer must remain.
-    if not answers or references[:1] != answers[:1]:
+    if not answers or references[:1] != answers[:1] or (kind == "reverse" and _hints(answers[0], fact.value)):
         return None
     item_id = f"{bench}-{_digest(questions.salt, bench, kind, fact.page_id, fact.field)[:16]}"
     meta: dict = {"kind": kind, "field": fact.field}
@@ -154,14 +161,20 @@ def _wrong_options(fact: Fact, book: FactBook, n: int, seed: str) -> list[str] |
     others = (other for other in book.by_field[fact.field] if other.page_id != fact.page_id)
     for other in sorted(others, key=lambda other: _digest(seed, other.page_id)):
         words = [normal(word) for word in (other.value, *other.aliases)]
-        if not any(word in known or known in word for word in words[:1] for known in taken) and not set(words) & set(
-            taken
-        ):
+        if not any(word in known or known in word for word in words[:1] for known in taken) and not set(
+            words
+        ) & set(taken):
             options.append(other.value)
             taken += words[:1]
         if len(options) == n:
             return options
     return None
+
+
+def needs_pictures(bench: str, settings: Settings) -> bool:
+    """Return whether a bench has questions with a picture."""
+    templates = settings.questions.benches.get(bench)
+    return templates is not None and bool(templates.pictured or templates.choice)
 
 
 def choose(groups: Mapping[str, Sequence[Candidate]], schedule: Sequence[str], salt: str) -> list[Candidate]:
@@ -177,7 +190,9 @@ def choose(groups: Mapping[str, Sequence[Candidate]], schedule: Sequence[str], s
     Raises:
         RemeasureError: a group has fewer candidates than the schedule takes.
     """
-    left = {name: sorted(found, key=lambda one: _digest(salt, one.item.item_id)) for name, found in groups.items()}
+    left = {
+        name: sorted(found, key=lambda one: _digest(salt, one.item.item_id)) for name, found in groups.items()
+    }
     pages: Counter[str] = Counter()
     fields: Counter[tuple[str, str]] = Counter()
     chosen: list[Candidate] = []
