@@ -14,7 +14,7 @@ ROOT = Path(workflow.basedir)
 SCRIPTS = str(ROOT / "scripts")
 sys.path.insert(0, SCRIPTS)
 
-from remeasure import fingerprint, gaps, timing
+from remeasure import fingerprint, gaps, lineage, timing
 from remeasure.errors import RemeasureError
 from remeasure.plan import Plan
 from remeasure.preamble import check_config

@@ -20,7 +20,7 @@ rule make_table:
     input:
         scores=lambda wildcards: cell_files(wildcards, "score.json"),
         graded=lambda wildcards: cell_files(wildcards, "graded.jsonl"),
-        stages=lambda wildcards: PLAN.stage_records(wildcards.run, wildcards.table),
+        stages=lambda wildcards: lineage.stage_records(PLAN, wildcards.run, wildcards.table),
     output:
         wide="results/{run}/tables/{table}.csv",
         cells="results/{run}/tables/{table}.cells.csv",

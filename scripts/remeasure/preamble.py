@@ -13,7 +13,7 @@ def check_config(config: dict[str, Any], plan: Plan) -> None:
     """Check the top-level configuration and everything that the configured run points to.
 
     Raises:
-        RemeasureError: an unknown key, a value of the wrong kind, an unknown run, or a file that the run names
+        RemeasureError: unknown key, value of the wrong kind, unknown run, or a file that the run names
             and that is not there.
     """
     place = f"{plan.folder}/config.yaml or --config"
