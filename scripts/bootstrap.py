@@ -68,9 +68,7 @@ def make_environment(requirements: list[Path]) -> None:
     files = [word for path in requirements for word in ("-r", str(path))]
     pip = [str(VENV / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     if subprocess.run([*pip, "--require-hashes", *files]).returncode != 0:
-        stop(
-            "pip could not install the pinned packages (see above); check the network and run the command again"
-        )
+        stop("pip could not install the pinned packages (see above); check the network and try again")
     stamp.touch()
 
 
@@ -85,7 +83,7 @@ def have_browser() -> bool:
 
 def main(names: list[str]) -> None:
     """Do whatever is missing."""
-    if sys.version_info < (3, 11):
+    if sys.version_info < (3, 11):  # noqa: UP036 - an older Python may start this file
         stop(
             f"Python {sys.version.split()[0]} is too old, 3.11 or later is needed; "
             "name another one: make table1 PYTHON=python3.12"
