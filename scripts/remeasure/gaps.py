@@ -23,7 +23,7 @@ def _is_temporary(path: Any) -> bool:
 def find(dag: Any) -> Iterator[tuple[str, str | None]]:
     """Yield (output to force, reason) for every gap of a plan.
 
-    A gap is a declared output that is missing although something made from it, or something made together with
+    A gap is a declared output that is missing although something made from it, or together with
     it, exists; only the first kind has a reason worth a line. A ``responses.jsonl`` whose journal is gone
     counts too: the user wants to ask again.
 
