@@ -35,7 +35,7 @@ def work(args: argparse.Namespace) -> None:
         stale = sorted(name for name in wanted.keys() | there.keys() if wanted.get(name) != there.get(name))
         if stale:
             raise RemeasureError(
-                f"config/schema: {', '.join(stale)} do not fit the record types; run python scripts/write_schemas.py"
+                f"config/schema: {', '.join(stale)} do not fit the records; run scripts/write_schemas.py"
             )
         return
     for name in there.keys() - wanted.keys():
