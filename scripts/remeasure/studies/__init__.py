@@ -1,0 +1,1 @@
+"""What is special about each study: questions, messages, verdicts, as pure functions."""
