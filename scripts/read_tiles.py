@@ -37,7 +37,8 @@ def work(args: argparse.Namespace) -> None:
     settings = options.decode(args.settings, OcrSettings)
     if settings.tiles_per_page < 1 or args.processes < 1:
         raise RemeasureError(
-            f"tiles_per_page is {settings.tiles_per_page} and --processes is {args.processes}; both start at 1"
+            f"tiles_per_page is {settings.tiles_per_page} and --processes is {args.processes}; "
+            "both start at 1: correct them"
         )
     wanted = list(tiles_to_read(args.manifest, args.tiles, settings.tiles_per_page))
     if not wanted:
@@ -45,7 +46,10 @@ def work(args: argparse.Namespace) -> None:
     with TileJournal(args.journal, engine_version()) as journal:
         todo = missing(wanted, journal)
         log.info(
-            "%d tiles, %d distinct to read, %d processes", len(wanted), len(todo), min(args.processes, len(todo))
+            "%d tiles, %d distinct to read, %d processes",
+            len(wanted),
+            len(todo),
+            min(args.processes, len(todo)),
         )
         if todo:
             read_missing(todo, journal, args.processes)

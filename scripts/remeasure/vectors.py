@@ -1,4 +1,4 @@
-"""Vectors on disk: descriptors in HDF5 with an order file, FAISS indexes, checks on everything that is loaded.
+"""Vectors on disk: descriptors in HDF5 with an order file, FAISS indexes, checks on all that is loaded.
 
 Row i of ``descriptors`` belongs to line i of ``order.txt``; FAISS ids are row positions. An ``Identity``
 travels with the vectors from the encoder to the search, so that vectors of different encoders never meet.
@@ -12,12 +12,25 @@ from typing import Literal, NamedTuple
 import msgspec
 import numpy as np
 
+from remeasure.encoders import EncoderSettings
 from remeasure.errors import RemeasureError
 from remeasure.files import atomic_open, atomic_path
 
 DATASET = "descriptors"
 NORM_TOLERANCE = 1e-3
 _CHUNK_ROWS = 1024
+SPACE = (
+    "model_sha256",
+    "tokenizer_sha256",
+    "adapter_sha256",
+    "dim",
+    "normalised",
+    "pooling",
+    "input_limit",
+    "dtype",
+    "device",
+)
+"""Fields of an ``Identity`` that decide whether two vectors may be compared."""
 
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -42,17 +55,7 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     def space(self) -> tuple:
         """Return the fields that must agree between query and document."""
-        return (
-            self.model_sha256,
-            self.tokenizer_sha256,
-            self.adapter_sha256,
-            self.dim,
-            self.normalised,
-            self.pooling,
-            self.input_limit,
-            self.dtype,
-            self.device,
-        )
+        return tuple(getattr(self, name) for name in SPACE)
 
 
 class Descriptors(NamedTuple):
@@ -67,6 +70,8 @@ class IndexSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """How the index is built: exact ("flat"), or inverted lists ("ivf", then with the three numbers)."""
 
     kind: Literal["flat", "ivf"]
+    encoder: EncoderSettings
+    """What made the vectors, as the configuration says it."""
     nlist: int | None = None
     nprobe: int | None = None
     seed: int | None = None
@@ -155,8 +160,8 @@ def write_descriptors(
                 order_stream.writelines(f"{item}\n" for item in ids)
             if not seen:
                 raise RemeasureError(
-                    f"{path}: there is nothing to embed (0 {identity.unit}); look at the inputs of this step, "
-                    "the one before it came out empty"
+                    f"{path}: there is nothing to embed (0 {identity.unit}); look at the inputs of this "
+                    "step, the one before it came out empty"
                 )
     return len(seen)
 
@@ -221,8 +226,8 @@ def build_index(vectors: np.ndarray, settings: IndexSettings):
         (index, facts): the FAISS index and a dict for the stage record.
 
     Source:
-        PixelRAG uses IVF-Flat with an unseeded training sample; here the sample is drawn from the seed and its
-        row numbers are hashed into the facts.
+        PixelRAG uses IVF-Flat with an unseeded training sample; here the sample is drawn from the seed and
+        its row numbers are hashed into the facts.
     """
     import faiss
 

@@ -62,7 +62,9 @@ def loss_function(pairs: Pairs, temperature: float) -> Callable:
         cosines = _mapped(numpy, parameters, queries) @ _mapped(numpy, parameters, documents).T
         # A cosine is at most 1: with 1 subtracted no exponential overflows.
         weights = numpy.exp((cosines - 1) / temperature)
-        return numpy.mean(numpy.log(numpy.sum(weights, axis=1)) - numpy.log(numpy.sum(weights * gold, axis=1)))
+        return numpy.mean(
+            numpy.log(numpy.sum(weights, axis=1)) - numpy.log(numpy.sum(weights * gold, axis=1))
+        )
 
     return loss
 
