@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 from remeasure.records import OcrImage
 
+_ALIGNED_PX = 12  # boxes of one column begin within this distance of its edge
+
 
 @dataclass(frozen=True)
 class Box:
@@ -107,15 +109,16 @@ def _take_infobox(boxes: list[Box], width_px: int) -> tuple[list[Box], list[Box]
     edge = next((x for x, count in columns if count >= max(3, 0.4 * largest)), None)
     if edge is None:
         return [], boxes
-    right = [box for box in boxes if box.x0 >= edge - 12]
-    labels = [box for box in right if box.x0 < edge + 12]
-    top, bottom = min(box.y0 for box in labels), max(box.y1 for box in labels)
+    right = [box for box in boxes if box.x0 >= edge - _ALIGNED_PX]
+    labels = [box for box in right if box.x0 < edge + _ALIGNED_PX]
+    left = [box for box in boxes if box.x0 < edge - _ALIGNED_PX]
     unit = statistics.median(box.height for box in right)
+    level = sum(any(abs(label.middle - box.middle) < 0.15 * unit for box in left) for label in labels)
+    if level > 0.8 * len(labels):
+        return [], boxes  # level with what stands at the left: a column of a wide table
+    top, bottom = min(box.y0 for box in labels), max(box.y1 for box in labels)
     # A caption stands above the labels, the last value may end below them.
     inside = [box for box in right if top - 2.5 * unit <= box.middle <= bottom + 4 * unit]
-    left = [box for box in boxes if box.x0 < edge - 12 and top <= box.middle <= bottom]
-    if left and statistics.median(box.x1 - box.x0 for box in left) < 0.25 * width_px:
-        return [], boxes  # narrow neighbours: these are columns of a wide table
     return inside, [box for box in boxes if box not in inside]
 
 
@@ -139,12 +142,11 @@ def infobox_rows(boxes: list[Box], unit: float) -> list[Row]:
     labels: list[Box] = []
     values: list[Box] = []
     for box in sorted(boxes, key=lambda box: box.middle):
-        if box.x0 >= value_edge - 12:
+        if box.x0 >= value_edge - _ALIGNED_PX:
             values.append(box)
-        elif box.x0 < edge + 12:
-            label, value = (
-                _cut(box, value_edge, unit) if not _value_beside(box, boxes, value_edge) else (box, None)
-            )
+        elif box.x0 < edge + _ALIGNED_PX:
+            beside = _value_beside(box, boxes, value_edge)
+            label, value = (box, None) if beside else _cut(box, value_edge, unit)
             labels.append(label)
             values += [value] if value else []
     pitch = _pitch(labels, values, unit)
@@ -165,7 +167,8 @@ def infobox_rows(boxes: list[Box], unit: float) -> list[Row]:
 def _value_beside(label: Box, boxes: list[Box], value_edge: float) -> bool:
     """Whether a box of the value column stands on the label's line."""
     return any(
-        box.x0 >= value_edge - 12 and abs(box.middle - label.middle) < 0.4 * label.height for box in boxes
+        box.x0 >= value_edge - _ALIGNED_PX and abs(box.middle - label.middle) < 0.4 * label.height
+        for box in boxes
     )
 
 
@@ -214,6 +217,12 @@ def _group(column: list[Box], other: list[Box], pitch: float, unit: float) -> li
 
 def _centre(group: list[Box]) -> float:
     return (group[0].middle + group[-1].middle) / 2
+
+
+def _nearest(groups: list[list[Box]], group: list[Box]) -> int | None:
+    """Position of the group with the nearest vertical centre; the upper one of two."""
+    centre = _centre(group)
+    return min(range(len(groups)), key=lambda i: abs(_centre(groups[i]) - centre), default=None)
 
 
 def _overlap(first: list[Box], second: list[Box]) -> float:

@@ -136,6 +136,15 @@ def _parts(block: str) -> list[str]:
     return parts
 
 
+def _kind(line: str) -> str:
+    """Say what a line of Markdown is: a heading, part of a table, a list item or text."""
+    if line.startswith("#"):
+        return "#"
+    if "|" in line:
+        return "|"
+    return "-" if re.match(r"[-*+] ", line) else ""
+
+
 def _table(title: str, block: str) -> list[str]:
     """Return the rows of a Markdown table; with more than two columns every cell has its column's heading."""
     grid = [
