@@ -1,0 +1,1 @@
+"""Studies: pure functions that say what is special about each published table."""
