@@ -1,6 +1,6 @@
 """A real HTTP server on the loopback address that can be slow and can fail in every way; it counts calls.
 
-In a test: ``with Loopback() as server: server.behave = lambda prompt, nth: "status 500" if nth == 1 else "ok"``.
+In a test: ``with Loopback() as server: server.behave = lambda prompt, nth: "reset" if nth == 1 else "ok"``.
 As a program it keeps the contract of a model server (``remeasure.model_server``).
 
 A behaviour is one word and perhaps a value: ok | say TEXT | slow SECONDS | hang | status N [RETRY_AFTER] |

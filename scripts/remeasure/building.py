@@ -135,8 +135,9 @@ def _count_shown(item: Item, shown: Evidence, request: Request) -> int:
     lost = [passage for passage in shown.texts if passage not in text]
     if sent != expected or lost:
         raise RemeasureError(
-            f"item {item.item_id!r}: {len(sent)} images stand in the request, {len(expected)} belong there, and "
-            f"{len(lost)} of {len(shown.texts)} texts are missing; the study's message function loses evidence"
+            f"item {item.item_id!r}: {len(sent)} images stand in the request, {len(expected)} belong there "
+            f"(or in another order), and {len(lost)} of {len(shown.texts)} texts are missing; "
+            "the study's message function loses evidence"
         )
     return len(shown.images) + len(shown.texts)
 
@@ -164,14 +165,13 @@ def judge_requests(
     Raises:
         RemeasureError: items and responses do not fit each other; names the first id.
     """
-    found = {
-        row.custom_id: row for row in jsonl.unique(jsonl.read(responses, Response), "custom_id", responses)
-    }
+    rows = jsonl.unique(jsonl.read(responses, Response), "custom_id", responses)
+    found = {row.custom_id: row for row in rows}
     odd = sorted(found.keys() ^ {item.item_id for item in items})
     if odd:
         raise RemeasureError(
-            f"{responses}: {len(odd)} ids stand only in the items or only in the responses (first {odd[0]!r}); "
-            "delete the responses and rerun, they are assembled again"
+            f"{responses}: {len(odd)} ids stand only in the items or only in the responses "
+            f"(first {odd[0]!r}); delete the responses and rerun, they are assembled again"
         )
     cell = JudgeCell(grader=settings.grader, gold=settings.gold, prompts=texts)
     for item in items:

@@ -1,5 +1,6 @@
-"""What a request builder knows of its cell: settings as the workflow gives them, and the frozen view of
-them that a study's message functions see.
+"""What a request builder knows of its cell.
+
+The settings as the workflow gives them, and the frozen view of them that a study's message functions see.
 """
 
 from typing import Any, Literal, TypeVar

@@ -88,8 +88,8 @@ class Journal:
         """
         line = jsonl.encode(entry) + b"\n"
         try:
-            written = os.write(self._file, line)
-            if written < len(line):
+            written = 0
+            while written < len(line):
                 written += os.write(self._file, line[written:])
         except OSError as error:
             os.ftruncate(self._file, self._size)
@@ -142,7 +142,7 @@ class Journal:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, int, bytes]]:
-    """Yield number, offset and bytes of each whole line; the torn end of another shard's file is passed over."""
+    """Yield number, offset and bytes of each whole line; another file's torn end is passed over."""
     start = 0
     with open(path, "rb") as stream:
         for number, line in enumerate(stream, start=1):

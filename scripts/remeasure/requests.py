@@ -98,8 +98,8 @@ def read_requests(path: Path, model: str) -> Iterator[Request]:
             )
         if body.model != model:
             raise RemeasureError(
-                f"{path} line {number}, request {request.custom_id!r}: model {body.model!r}, the settings ask "
-                f"{model!r}; delete the file and rerun the target that writes it"
+                f"{path} line {number}, request {request.custom_id!r}: model {body.model!r}, the settings "
+                f"ask {model!r}; delete the file and rerun the target that writes it"
             )
         yield request
 

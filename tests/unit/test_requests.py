@@ -60,8 +60,10 @@ def test_everything_that_could_change_an_answer_changes_its_key():
 
 
 def test_the_key_is_pinned_so_that_old_journals_stay_readable():
-    # printf '{"identity":"d","model":"m","protocol":1,"sample":0}\n{"max_tokens":5,…}' | sha256sum
-    assert answer_key(body(), "m", "d", 0) == "7f3b9b1f2f0e"  # replaced below
+    # sha256sum of {"identity":"d","model":"m","protocol":1,"sample":0}, a line end and
+    # {"max_tokens":5,"messages":[{"content":"Hi","role":"user"}],"model":"m"}
+    expected = "cd417123c62b4deaaf33b502394420a483aa214f1181643f87b6e70f8fc0427b"
+    assert answer_key(body(), "m", "d", 0) == expected
 
 
 def test_replacing_images_leaves_the_original_body_alone():
