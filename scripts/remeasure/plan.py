@@ -159,19 +159,23 @@ class Plan:
     def request(self, run: str, study: str, bench: str, arm: str) -> dict[str, Any]:
         """Settings of ``build_requests``."""
         here, protocol = self.bench(run, study, bench), self.study(study)
-        thinking = here.thinking if isinstance(here.thinking, bool) else here.thinking[arm]
         return {
             "model": self.study_run(run, study).reader,
             "evidence": protocol.arms[arm].evidence,
             "n_shown": protocol.retrieve["n_shown"],
             "grader": here.grader,
-            "thinking": thinking,
+            "thinking": self.thinking(run, study, bench, arm),
             "max_tokens": here.max_tokens,
             "sampling": protocol.sampling,
             "instruction": here.instruction,
             "layout": here.layout,
             "prompts": self.prompts(study, self.study_run(run, study).prompts),
         }
+
+    def thinking(self, run: str, study: str, bench: str, arm: str) -> bool:
+        """Return whether the reader thinks in a cell."""
+        switch = self.bench(run, study, bench).thinking
+        return switch if isinstance(switch, bool) else switch[arm]
 
     def judge_request(self, run: str, study: str, bench: str, judge: str | None = None) -> dict[str, Any]:
         """Settings of ``build_judge_requests``."""
@@ -312,6 +316,7 @@ class Plan:
             "model": here.reader,
             "grader": self.bench(run, study, bench).grader,
             "k": self.study(study).retrieve["n_shown"],
+            "thinking": self.thinking(run, study, bench, arm),
             "reader": models[here.reader].title,
             "judge": models[here.judge].title if self.has_judge(run, study, bench) else None,
             "corpus": here.corpus,
