@@ -183,6 +183,7 @@ class Plan:
         return {
             "model": judge or here.judge,
             "grader": self.bench(run, study, bench).grader,
+            "gold": self.bench(run, study, bench).gold,
             "sampling": {"temperature": 0.0},
             "max_tokens": 1000,
             "prompts": self.prompts(study, here.prompts),

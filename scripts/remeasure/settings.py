@@ -155,6 +155,8 @@ class Bench(Settings, kw_only=True):
     thinking: bool | dict[str, bool]
     instruction: str | None = None
     layout: str | None = None
+    gold: str = "first"
+    """What a judge is told to be right: the first reference, or any_of all."""
 
 
 class Study(Settings, kw_only=True):
