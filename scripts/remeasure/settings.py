@@ -81,7 +81,7 @@ class Encoder(Settings, kw_only=True):
 
 
 class Model(Settings, kw_only=True):
-    """A reader or judge: an endpoint somewhere (``base_url``), or a server that the step starts (``server``)."""
+    """A reader or judge: an endpoint (``base_url``), or a server that the step starts (``server``)."""
 
     title: str
     server: str | None = None
@@ -107,7 +107,7 @@ class StudyRun(Settings, kw_only=True):
     prompts: str
     question_set: str = "test"
     items: str | None = None
-    """Folder with ``<bench>.jsonl`` files of your own questions, instead of those made from the corpus's facts."""
+    """Folder with your own questions, ``<bench>.jsonl``, instead of those made from the corpus's facts."""
     items_per_bench: int
     training_items_per_page: int = 4
     encoders: dict[str, str]
@@ -155,6 +155,8 @@ class Bench(Settings, kw_only=True):
     thinking: bool | dict[str, bool]
     instruction: str | None = None
     layout: str | None = None
+    gold: str = "first"
+    """What a judge is told to be right: the first reference, or any_of all."""
 
 
 class Study(Settings, kw_only=True):

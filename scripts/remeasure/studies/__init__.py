@@ -1,1 +1,1 @@
-"""What is special about each study: questions, messages, verdicts, as pure functions."""
+"""Studies: one module of pure functions each; stages look them up by name."""

@@ -1,0 +1,32 @@
+"""Remeasure: raw inputs → tiles → indexes → ranked lists → responses → graded JSONL → published tables."""
+
+from snakemake.utils import min_version
+
+min_version("9.18")
+
+
+configfile: f"{workflow.basedir}/config/config.yaml"
+
+
+include: "rules/common.smk"
+include: "rules/sources.smk"
+include: "rules/corpus.smk"
+include: "rules/index.smk"
+include: "rules/train.smk"
+include: "rules/retrieve.smk"
+include: "rules/ask.smk"
+include: "rules/grade.smk"
+include: "rules/audit.smk"
+include: "rules/tables.smk"
+
+
+rule all:
+    """Every published table of the configured run."""
+    default_target: True
+    input:
+        tables=[f"results/{table}.csv" for table in PLAN.tables()],
+        judges="results/judges.csv",
+
+
+onsuccess:
+    timing.report("results", STARTED)

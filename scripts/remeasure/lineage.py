@@ -1,0 +1,50 @@
+"""Which stage records stand behind a table: the list that its provenance is joined from."""
+
+from pathlib import Path
+
+from remeasure.plan import Plan
+from remeasure.settings import Arm
+
+
+def stage_records(plan: Plan, run: str, table: str) -> list[str]:
+    """Return the paths of the records of every stage behind a table, each once, in table order."""
+    records: dict[str, None] = {}
+    for cell in plan.cells_of(table):
+        here = plan.study_run(run, cell.study)
+        arm = plan.study(cell.study).arms[cell.arm]
+        bench = f"results/{run}/{cell.study}/{cell.bench}"
+        reader = f"{bench}/{cell.arm}/{here.reader}"
+        found = [f"{reader}/{name}.json" for name in ("grade", "answers", "ask")] + [f"{bench}/items.json"]
+        if plan.has_judge(run, cell.study, cell.bench):
+            found += [f"{reader}/judge/answers.json", f"{reader}/judge/ask.json"]
+        if arm.retriever:
+            found.append(f"{bench}/{cell.arm}/retrieval.json")
+        records.update(dict.fromkeys(found + _corpus_records(plan, run, cell.study, arm)))
+    return list(records)
+
+
+def _corpus_records(plan: Plan, run: str, study: str, arm: Arm) -> list[str]:
+    """Return the records of the corpus files that one arm of a study reads."""
+    name = plan.study_run(run, study).corpus
+    corpus, here = plan.corpus(run, name), f"results/{run}/corpora/{name}"
+    found = [f"{here}/pages.json"]
+    found += [record_of(path) for path in (corpus.archive, corpus.pictures) if path and is_made(path)]
+    if arm.retriever is None:
+        return found
+    parts = ["tiles/corpus.json", "tiles/ocr.json", "passages/passages.json"]
+    roles = [arm.retriever] + (["photo"] if arm.photo else [])
+    for encoder in (plan.encoder_of(run, study, role) for role in roles):
+        parts += [f"{encoder}/descriptors.json", f"{encoder}/index.json"]
+        if plan.encoder(run, encoder).training:
+            parts.append(f"{encoder}/adapter.json")
+    return found + [f"{here}/{part}" for part in parts]
+
+
+def record_of(path: str) -> str:
+    """Return the stage record of a built source: ``x.zim`` is described by ``x.json``."""
+    return str(Path(path).with_suffix(".json"))
+
+
+def is_made(path: str) -> bool:
+    """Return whether a path of the configuration is made by a rule, not given by the user."""
+    return path.startswith("results/")

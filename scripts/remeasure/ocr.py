@@ -1,0 +1,162 @@
+"""Reading text in images with RapidOCR: one engine per process, one thread each, every image read once."""
+
+import importlib.metadata
+import math
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+import numpy as np
+
+from remeasure.errors import RemeasureError
+from remeasure.records import OcrImage, OcrLine
+
+PACKAGES = ("rapidocr", "onnxruntime", "opencv-python-headless")
+"""Distributions whose versions can change what is read."""
+_REC_BATCH = 1  # One line per call: a line's text does not depend on its neighbours, and is faster so.
+
+
+class OcrSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which engine reads how many tiles of each page."""
+
+    engine: Literal["rapidocr"]
+    tiles_per_page: int
+
+
+def engine_version() -> str:
+    """Return one text for everything about the engine that can change what it reads."""
+    versions = " ".join(f"{name}=={importlib.metadata.version(name)}" for name in PACKAGES)
+    return f"{versions} rec_batch={_REC_BATCH} use_cls=False"
+
+
+class OcrEngine:
+    """A loaded engine (about 0.6 GB with a page tile in work). Not for several threads."""
+
+    def __init__(self) -> None:
+        import onnxruntime
+        from rapidocr import RapidOCR
+
+        onnxruntime.set_default_logger_severity(3)
+        self._engine = RapidOCR(
+            params={
+                "Global.use_cls": False,
+                "Global.log_level": "critical",
+                "Rec.rec_batch_num": _REC_BATCH,
+                "EngineConfig.onnxruntime.intra_op_num_threads": 1,
+                "EngineConfig.onnxruntime.inter_op_num_threads": 1,
+                "EngineConfig.onnxruntime.enable_cpu_mem_arena": True,
+            }
+        )
+
+    def read(self, data: bytes, sha256: str, tile_id: str) -> OcrImage:
+        """Read all lines of an image, in the engine's order: from top to bottom, then from left to right.
+
+        Args:
+            data: PNG, JPEG or WebP bytes.
+            sha256: their hash.
+            tile_id: id of the tile, for the record and for messages.
+
+        Raises:
+            RemeasureError: the bytes are no image.
+
+        Edges:
+            An image without text gives a record without lines.
+        """
+        from remeasure.encoders.photo import decode
+
+        image = decode(data, f"tile {tile_id}")
+        height, width = image.shape[:2]
+        found = self._engine(image)
+        boxes = () if found.boxes is None else found.boxes
+        lines = tuple(
+            OcrLine(text=text.strip(), box=_corners(box, width, height), confidence=round(float(score), 4))
+            for text, box, score in zip(found.txts or (), boxes, found.scores or (), strict=True)
+            if text.strip()
+        )
+        return OcrImage(sha256=sha256, tile_id=tile_id, width_px=width, height_px=height, lines=lines)
+
+
+def _corners(box: np.ndarray, width: int, height: int) -> tuple[int, int, int, int]:
+    """Return left, top, right, bottom around a quadrangle of shape (4, 2), inside the image."""
+    left, top = (max(0, math.floor(float(value))) for value in box.min(axis=0))
+    right, bottom = (math.ceil(float(value)) for value in box.max(axis=0))
+    return left, top, min(width, right), min(height, bottom)
+
+
+def text_of(image: OcrImage) -> str:
+    """Return what an encoder sees of a tile: its lines in the order of reading, one per row."""
+    return "\n".join(line.text for line in image.lines)
+
+
+class _Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    engine: str
+    image: OcrImage
+
+
+class TileJournal:
+    """Remembers what was read, one flushed line per image, so that an interrupted run goes on.
+
+    Entries are found by image hash and engine version: another version reads everything again. Only one
+    process may hold a journal open.
+    """
+
+    def __init__(self, folder: Path, engine: str) -> None:
+        """Open ``folder/ocr.jsonl``; a last line that was cut off is moved to ``ocr.torn``.
+
+        Raises:
+            RemeasureError: another process has it open, or a line is damaged.
+        """
+        import fcntl
+
+        folder.mkdir(parents=True, exist_ok=True)
+        self._engine, self._path = engine, folder / "ocr.jsonl"
+        self._stream = open(self._path, "a+b")
+        try:
+            fcntl.flock(self._stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._stream.close()
+            raise RemeasureError(
+                f"{self._path}: another process is writing it; wait for it or stop it"
+            ) from None
+        self._images = self._load()
+
+    def _load(self) -> dict[str, OcrImage]:
+        self._stream.seek(0)
+        decoder = msgspec.json.Decoder(_Entry)
+        images: dict[str, OcrImage] = {}
+        whole = 0
+        for number, line in enumerate(self._stream, start=1):
+            if not line.endswith(b"\n"):
+                with open(self._path.with_suffix(".torn"), "ab") as torn:
+                    torn.write(line + b"\n")
+                self._stream.truncate(whole)
+                break
+            whole += len(line)
+            try:
+                entry = decoder.decode(line)
+            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+                raise RemeasureError(
+                    f"{self._path} line {number}: damaged ({error}); remove that line, its tile is read again"
+                ) from None
+            if entry.engine == self._engine:
+                images[entry.image.sha256] = entry.image
+        return images
+
+    def __enter__(self) -> "TileJournal":
+        return self
+
+    def __exit__(self, *_) -> None:
+        self._stream.close()
+
+    def __contains__(self, sha256: str) -> bool:
+        return sha256 in self._images
+
+    def get(self, sha256: str, tile_id: str) -> OcrImage:
+        """Return the record of an image under the name of one of the tiles that show it."""
+        return msgspec.structs.replace(self._images[sha256], tile_id=tile_id)
+
+    def add(self, image: OcrImage) -> None:
+        """Remember an image at once."""
+        self._stream.write(msgspec.json.encode(_Entry(self._engine, image), order="sorted") + b"\n")
+        self._stream.flush()
+        self._images[image.sha256] = image
