@@ -81,7 +81,7 @@ def test_answers_are_picked_one_cell_after_the_other_and_empty_ones_are_not():
 @pytest.fixture
 def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    prompt = tablekit.put(Path("judge_simpleqa.txt"), "Q {question} T {target} P {predicted_answer}\n")
+    prompt = tablekit.put(Path("judge_simpleqa.txt"), "{{answer_json}}\n")
     items = [
         Item(item_id=f"q{n}", question=f"Question {n}?", references=("Paris",), group="g") for n in range(3)
     ]
@@ -101,7 +101,7 @@ def here(tmp_path, monkeypatch):
         "sampling": {"temperature": 0.0},
         "prompts": {
             "profile": "own",
-            "files": {"judge_simpleqa": str(prompt)},
+            "files": {"judge_simpleqa": str(prompt.absolute())},
             "sha256": {"judge_simpleqa": sha256_file(prompt)},
         },
         "study": "pixelrag",
