@@ -54,7 +54,9 @@ def main(argv=None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--factbook", type=Path, required=True, help="data wheel with the country files")
     parser.add_argument("--flags", type=Path, required=True, help="data wheel with the flag pictures")
-    parser.add_argument("--settings", required=True, help="`archive` of config/corpora/factbook.yaml, as JSON")
+    parser.add_argument(
+        "--settings", required=True, help="`archive` of config/corpora/factbook.yaml, as JSON"
+    )
     parser.add_argument("--archive-out", type=Path, required=True, help="ZIM archive to write")
     parser.add_argument("--facts-out", type=Path, required=True, help="facts, JSONL")
     parser.add_argument("--record", type=Path, required=True, help="stage record, JSON")

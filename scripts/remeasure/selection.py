@@ -4,11 +4,18 @@ import hashlib
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from msgspec import Struct
 
 from remeasure.errors import RemeasureError
 from remeasure.records import Page
+
+_PREFIXES = ("_assets_/", "-/", "_/", "_mw_/")
+_ENDINGS = tuple(
+    ".css .js .json .png .jpg .jpeg .gif .svg .webp .ico .bmp .tif .tiff .mp3 .mp4 .ogg .oga .ogv .webm .wav .pdf "
+    ".woff .woff2 .ttf .otf .eot .xml .vtt .map".split()
+)
 
 
 class Selection(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -51,6 +58,45 @@ def page_ids(paths: Sequence[str]) -> list[str]:
         name if counts[name] == 1 else f"{name}-{hashlib.sha256(path.encode()).hexdigest()[:12]}"
         for name, path in zip(names, paths, strict=True)
     ]
+
+
+def content_pages(archive: Path) -> list[tuple[str, str]]:
+    """Return (path, title) of every content page of a ZIM archive, in path order.
+
+    Left out are redirects, also those that a tiny page does by itself, technical prefixes, media, styles and
+    scripts, everything that is not HTML, and the main listing.
+
+    Raises:
+        RemeasureError: the file is no readable archive.
+
+    Source:
+        Enumeration of the PixelRAG corpus, card section 3.1.
+    """
+    from libzim.reader import Archive
+
+    try:
+        opened = Archive(archive)
+    except RuntimeError as error:
+        raise RemeasureError(f"{archive}: no readable ZIM archive ({error}); replace it") from None
+    found = []
+    for number in range(opened.all_entry_count):
+        entry = opened._get_entry_by_id(number)
+        if entry.is_redirect or not is_content_path(entry.path):
+            continue
+        item = entry.get_item()
+        if item.mimetype.split(";")[0] not in ("text/html", "application/xhtml+xml"):
+            continue
+        if item.size > 1024 or not re.search(
+            rb"http-equiv=[\"']?refresh", bytes(item.content), re.IGNORECASE
+        ):
+            found.append((entry.path, entry.title))
+    return sorted(found)
+
+
+def is_content_path(path: str) -> bool:
+    """Return whether a path can be a page at all, by its prefix and ending."""
+    last = path.rpartition("/")[2].lower()
+    return not (path.startswith(_PREFIXES) or path in ("-", "mainpage") or last.endswith(_ENDINGS))
 
 
 def partition(ids: Sequence[str], selection: Selection) -> dict[str, list[str]]:

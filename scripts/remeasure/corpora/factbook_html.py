@@ -62,8 +62,11 @@ def country_page(country: Country, settings: ArchiveSettings) -> str:
 
 
 def _infobox(country: Country, found: Sequence[Cell]) -> str:
-    rows = [f'<tr id="{cell.field.key}"><th>{escape(cell.field.label)}</th><td>{escape(cell.shown)}</td></tr>'
-            for cell in found if cell.field.where == "infobox"]
+    rows = [
+        f'<tr id="{cell.field.key}"><th>{escape(cell.field.label)}</th><td>{escape(cell.shown)}</td></tr>'
+        for cell in found
+        if cell.field.where == "infobox"
+    ]
     flag = ""
     if country.flag:
         flag = (
@@ -76,8 +79,10 @@ def _infobox(country: Country, found: Sequence[Cell]) -> str:
 def _introduction(country: Country, found: Sequence[Cell], settings: ArchiveSettings) -> str:
     name = subject(country, settings)
     upper = name[0].upper() + name[1:]
-    official = f" ({country.long_name})" if country.long_name and country.long_name != country.name else ""
-    sentences = [f"<b>{escape(upper)}</b>{escape(official)} is described here with figures of the World Factbook."]
+    official = f", officially {country.long_name}," if country.long_name not in (None, country.name) else ""
+    location = shorten(lookup(country.data, settings.location) or "", 150).replace("\n", " ").rstrip(".")
+    link = " is situated in " if location[:1].isupper() else ": "
+    sentences = [f"<b>{escape(upper)}</b>{escape(official)}{escape(link + location)}."]
     for cell in found:
         if cell.field.where == "prose" and cell.reading and cell.field.sentence:
             text = cell.field.sentence.format(Subject=upper, subject=name, value=cell.shown)
@@ -87,9 +92,16 @@ def _introduction(country: Country, found: Sequence[Cell], settings: ArchiveSett
 
 
 def _figures(found: Sequence[Cell]) -> str:
-    rows = [f'<tr id="{cell.field.key}"><th>{escape(cell.field.label)}</th><td>{escape(cell.shown)}</td></tr>'
-            for cell in found if cell.field.where == "table"]
-    return '<table class="figures">\n<caption>Figures</caption>\n' + "\n".join(rows) + "\n</table>" if rows else ""
+    rows = [
+        f'<tr id="{cell.field.key}"><th>{escape(cell.field.label)}</th><td>{escape(cell.shown)}</td></tr>'
+        for cell in found
+        if cell.field.where == "table"
+    ]
+    return (
+        '<table class="figures">\n<caption>Figures</caption>\n' + "\n".join(rows) + "\n</table>"
+        if rows
+        else ""
+    )
 
 
 def _sentence(text: str) -> str:
@@ -108,8 +120,9 @@ def _section(country: Country, section: Section) -> str | None:
         paragraphs.append(f"<p><b>{escape(lead)}:</b> {words}</p>\n" if lead else f"<p>{words}</p>\n")
     if not paragraphs:
         return None
-    return f'<h2 id="section-{section.heading.lower().replace(" ", "-")}">{escape(section.heading)}</h2>\n' + "".join(
-        paragraphs
+    return (
+        f'<h2 id="section-{section.heading.lower().replace(" ", "-")}">{escape(section.heading)}</h2>\n'
+        + "".join(paragraphs)
     )
 
 
@@ -137,12 +150,15 @@ def languages_page(countries: Sequence[Country], settings: ArchiveSettings) -> s
     """Return the page of language samples: one sentence in many languages and scripts."""
     rows: dict[str, str] = {}
     for country in countries:
-        for line in (lookup(country.data, "People and Society > Languages > major-language sample(s)") or "").split("\n"):
+        for line in (
+            lookup(country.data, "People and Society > Languages > major-language sample(s)") or ""
+        ).split("\n"):
             text, _, language = line.rstrip(")").rpartition("(")
             if language and text.strip():
                 rows.setdefault(language.strip(), text.strip())
     body = "".join(
-        f"<tr><th>{escape(language)}</th><td>{escape(text)}</td></tr>\n" for language, text in sorted(rows.items())
+        f"<tr><th>{escape(language)}</th><td>{escape(text)}</td></tr>\n"
+        for language, text in sorted(rows.items())
     )
     return page(
         settings.special.languages,
@@ -156,7 +172,9 @@ def wide_page(countries: Sequence[Country], settings: ArchiveSettings) -> str:
 
     def people(country: Country) -> int:
         reading = values.read_quantity(lookup(country.data, "People and Society > Population > total") or "")
-        return int(reading.value.replace(",", "")) if reading and reading.value.replace(",", "").isdigit() else 0
+        return (
+            int(reading.value.replace(",", "")) if reading and reading.value.replace(",", "").isdigit() else 0
+        )
 
     largest = sorted(countries, key=lambda country: (-people(country), country.name))[: special.wide_rows]
     head = "".join(f"<th>{escape(heading)}</th>" for heading in special.wide_at)
@@ -168,7 +186,9 @@ def wide_page(countries: Sequence[Country], settings: ArchiveSettings) -> str:
         )
         rows += f"<tr><th>{escape(country.name)}</th>{row}</tr>\n"
     table = f'<table class="wide">\n<tr><th>Country</th>{head}</tr>\n{rows}</table>'
-    return page(special.wide, f"<p>Exports, imports, balances and reserves in US dollars.</p>\n{table}\n{_FOOT}")
+    return page(
+        special.wide, f"<p>Exports, imports, balances and reserves in US dollars.</p>\n{table}\n{_FOOT}"
+    )
 
 
 def listing_page(titles: Sequence[tuple[str, str]], heading: str) -> str:

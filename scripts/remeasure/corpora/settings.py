@@ -72,6 +72,9 @@ class ArchiveSettings(Record, kw_only=True):
     """Internet code to flag code where they differ."""
     language: str
     date: str
+    """Date that the archive carries; a fixed one, so that equal data is equal bytes."""
+    location: str
+    """Place in the data of the words that say where a country lies."""
     metadata: dict[str, str]
     names: Names
     fields: tuple[Field, ...]

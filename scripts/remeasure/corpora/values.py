@@ -119,8 +119,11 @@ def read_quantity(text: str) -> Reading | None:
     number, unit = found["number"], found["unit"] or ""
     bare = number.replace(",", "")
     others = [found[0].replace(number, form) for form in (number, bare)]
-    others += [f"{form}{word if word[0] == ' ' else ' ' + word}" for word in _UNITS.get(unit, ())
-               for form in (number, bare)]
+    others += [
+        f"{form}{word if word[0] == ' ' else ' ' + word}"
+        for word in _UNITS.get(unit, ())
+        for form in (number, bare)
+    ]
     others += [number, bare, first, head(text)]
     return Reading(value=found[0], aliases=_distinct(others, found[0]))
 
@@ -130,7 +133,7 @@ def read_title(text: str) -> Reading | None:
     titles = re.findall(r"[\"“”]([^\"“”]+)[\"“”]", without_brackets(text))
     if not titles or len(titles[0]) > 60:
         return None
-    translations = [part.strip(" \"“”") for part in re.findall(r"\(([^()]*)\)", text)]
+    translations = [part.strip(' "“”') for part in re.findall(r"\(([^()]*)\)", text)]
     return Reading(value=titles[0].strip(), aliases=_distinct(titles[1:] + translations, titles[0]))
 
 
@@ -205,7 +208,9 @@ def reader(name: str) -> Callable[[str], Reading | None]:
         RemeasureError: there is none of that name.
     """
     if name not in READERS:
-        raise RemeasureError(f"reader {name!r} of the corpus settings is unknown; use one of {sorted(READERS)}")
+        raise RemeasureError(
+            f"reader {name!r} of the corpus settings is unknown; use one of {sorted(READERS)}"
+        )
     return READERS[name]
 
 

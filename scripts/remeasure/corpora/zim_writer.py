@@ -27,7 +27,9 @@ class Entry(Record, kw_only=True):
     target: str | None = None
 
 
-def entries(wheel: Path, flags: Path, settings: ArchiveSettings) -> tuple[list[Entry], list[factbook.Country]]:
+def entries(
+    wheel: Path, flags: Path, settings: ArchiveSettings
+) -> tuple[list[Entry], list[factbook.Country]]:
     """Make all entries of the country archive, and the countries that they were made from."""
     countries = factbook.read_countries(wheel, settings)
     special = settings.special
@@ -42,7 +44,9 @@ def entries(wheel: Path, flags: Path, settings: ArchiveSettings) -> tuple[list[E
     taken = {entry.path for entry in found}
     for path, target in special.moved.items():
         if target not in taken or path in taken:
-            raise RemeasureError(f"moved page {path!r} -> {target!r}: target missing or path taken; correct `moved`")
+            raise RemeasureError(
+                f"moved page {path!r} -> {target!r}: target missing or path taken; correct `moved`"
+            )
         found.append(Entry(path=path, title=path, content=factbook_html.moved_page(path, target).encode()))
     found += _redirects(countries, {entry.path for entry in found})
     return found + _flags(flags, countries, settings), countries
@@ -70,7 +74,12 @@ def _flags(wheel: Path, countries: Sequence[factbook.Country], settings: Archive
             for code in sorted({country.flag for country in countries if country.flag}):
                 data = store.read(f"{settings.flags}/{code}.svg")
                 found.append(
-                    Entry(path=f"flags/{code}.svg", title=f"{code}.svg", media_type="image/svg+xml", content=data)
+                    Entry(
+                        path=f"flags/{code}.svg",
+                        title=f"{code}.svg",
+                        media_type="image/svg+xml",
+                        content=data,
+                    )
                 )
     except (OSError, KeyError, zipfile.BadZipFile) as error:
         raise RemeasureError(

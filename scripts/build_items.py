@@ -1,0 +1,108 @@
+"""Make the questions of one bench, or of a training set, from facts that the pages state."""
+
+import argparse
+import logging
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from remeasure import cli, images, jsonl, pictures, provenance
+from remeasure.errors import RemeasureError
+from remeasure.files import sha256_bytes
+from remeasure.records import Fact, ImageRef, Item, Page
+from remeasure.settings_json import decode
+from remeasure.studies import pixelrag_items
+from remeasure.studies.pixelrag_items import Candidate, FactBook, Settings
+
+log = logging.getLogger("remeasure.build_items")
+STUDIES = {"pixelrag": pixelrag_items}
+
+
+def read_flags(store: Path | None) -> dict[str, bytes]:
+    """Read all pictures of a store by page id; without a store there are none.
+
+    Raises:
+        RemeasureError: the store cannot be read.
+    """
+    if store is None:
+        return {}
+    try:
+        with zipfile.ZipFile(store) as members:
+            return {Path(name).stem: members.read(name) for name in sorted(members.namelist())}
+    except (OSError, zipfile.BadZipFile) as error:
+        raise RemeasureError(
+            f"{store}: picture store cannot be read ({error}); delete it and rerun"
+        ) from None
+
+
+def photograph(
+    chosen: Sequence[Candidate], flags: Mapping[str, bytes], settings: pictures.PictureSettings
+) -> Iterator[tuple[Item, bytes | None]]:
+    """Give every item that needs one its query picture, made from the page's flag."""
+    for one in chosen:
+        if one.kind in ("pictured", "choice"):
+            flag = pictures.load_picture(flags[one.page_id], one.page_id)
+            yield one.item, pictures.photograph(flag, one.item.item_id, settings)
+        else:
+            yield one.item, None
+
+
+def work(args: argparse.Namespace) -> None:
+    """Read facts, choose questions, take pictures, write."""
+    settings = decode(args.settings, Settings)
+    if args.study not in STUDIES:
+        raise RemeasureError(f"--study {args.study}: makes no questions; known: {', '.join(STUDIES)}")
+    study = STUDIES[args.study]
+    flags = read_flags(args.pictures) if study.needs_pictures(args.bench, settings) else {}
+    alike = pictures.too_alike(flags, settings.questions.pictures.alike_below)
+    usable = frozenset(set(flags) - set(alike) - set(settings.questions.pictures.skip))
+    pages = list(jsonl.read(args.pages, Page))
+    book = FactBook(jsonl.read(args.facts, Fact))
+    chosen = study.bench_items(args.bench, settings, pages, book, usable)
+    items: list[Item] = []
+    store: dict[str, bytes] = {}
+    for item, photo in photograph(chosen, flags, settings.questions.pictures):
+        if photo is not None:
+            digest = sha256_bytes(photo)
+            store[f"{digest}.jpg"] = photo
+            ref = ImageRef(sha256=digest, path=str(args.images_out), member=f"{digest}.jpg")
+            item = msgspec.structs.replace(item, images=(ref,))
+        items.append(item)
+    images.write_store(args.images_out, sorted(store.items()))
+    jsonl.write(args.out, items)
+    log.info("%s: %d questions, %d with a picture", args.bench, len(items), len(store))
+    provenance.write_stage(
+        args.record,
+        stage="build_items",
+        script="build_items.py",
+        settings=msgspec.to_builtins(settings) | {"study": args.study, "bench": args.bench},
+        inputs=[args.pages, args.facts] + ([args.pictures] if args.pictures else []),
+        outputs=[args.out, args.images_out],
+        packages=["pillow", "numpy"],
+        counts={"items": len(items), "with_picture": len(store), "flags_too_alike": len(alike)},
+    )
+
+
+def main(argv=None) -> int:
+    """Command-line entry."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "--settings", required=True, help="page set, number of items, question templates, as JSON"
+    )
+    parser.add_argument("--study", required=True)
+    parser.add_argument("--bench", required=True, help="bench or training set")
+    parser.add_argument("--pages", type=Path, required=True, help="chosen pages of the corpus")
+    parser.add_argument("--facts", type=Path, required=True, help="facts of the whole archive")
+    parser.add_argument(
+        "--pictures", type=Path, help="flags by page id, zip; needed for questions with a picture"
+    )
+    parser.add_argument("--out", type=Path, required=True, help="questions, JSONL")
+    parser.add_argument("--images-out", type=Path, required=True, help="query pictures, zip")
+    parser.add_argument("--record", type=Path, required=True, help="stage record, JSON")
+    return cli.run(parser, work, argv)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

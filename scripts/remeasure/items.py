@@ -1,0 +1,58 @@
+"""Question files: one reader for all stages, whoever wrote the file."""
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from remeasure import jsonl
+from remeasure.errors import RemeasureError
+from remeasure.images import ImageReader
+from remeasure.records import Item
+
+ITEM_ID = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
+
+
+def load(path: Path, *, check_images: bool = False) -> list[Item]:
+    """Read and check a question file.
+
+    Args:
+        path: JSONL of ``records.Item``.
+        check_images: also read every image and compare its hash (slower).
+
+    Raises:
+        RemeasureError: empty file, broken line, id twice or with other characters than ``[A-Za-z0-9_-]``,
+            empty question, no or empty answer, image file missing or changed; names line and item.
+    """
+    items = list(jsonl.unique(_checked(jsonl.read(path, Item), path), "item_id", path))
+    if not items:
+        raise RemeasureError(f"{path}: holds no questions; add at least one line, or delete it and rerun")
+    with ImageReader() as reader:
+        for number, item in enumerate(items, start=1):
+            for image in item.images:
+                if not Path(image.path).is_file():
+                    raise RemeasureError(
+                        f"{path} line {number}: item {item.item_id!r} shows image file {image.path}, which is missing; "
+                        "put it there or correct the path (relative to the working folder)"
+                    )
+                if check_images:
+                    reader.read(image)
+    return items
+
+
+def _checked(items: Iterable[Item], path: Path) -> Iterable[Item]:
+    for number, item in enumerate(items, start=1):
+        place = f"{path} line {number}"
+        if not ITEM_ID.match(item.item_id):
+            raise RemeasureError(
+                f"{place}: item_id {item.item_id!r} is not allowed; use 1 to 64 of the characters A-Z a-z 0-9 _ -"
+            )
+        if not item.question.strip():
+            raise RemeasureError(
+                f"{place}: item {item.item_id!r} has an empty question; write one or remove the line"
+            )
+        if not item.references or any(not reference.strip() for reference in item.references):
+            raise RemeasureError(
+                f"{place}: item {item.item_id!r} has no answer or an empty one in references; "
+                "give every item at least one answer"
+            )
+        yield item
