@@ -11,8 +11,8 @@ import msgspec
 from remeasure import cli, images, jsonl, pictures, provenance
 from remeasure.errors import RemeasureError
 from remeasure.files import sha256_bytes
+from remeasure.options import decode
 from remeasure.records import Fact, ImageRef, Item, Page
-from remeasure.settings_json import decode
 from remeasure.studies import pixelrag_items
 from remeasure.studies.pixelrag_items import Candidate, FactBook, Settings
 

@@ -1,16 +1,10 @@
-import importlib.util
 from pathlib import Path
 
 import pytest
 
+import follow
 import make_table
 import tablekit
-
-SCRIPT = Path(__file__).parents[2] / "scripts/trace.py"
-# By its path: the standard library has a module of the same name.
-spec = importlib.util.spec_from_file_location("remeasure_trace", SCRIPT)
-trace = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(trace)
 
 PUBLISHED = Path(__file__).parents[2] / "config/published/pixelrag.csv"
 TABLE = "results/embedded/tables/table1.json"
@@ -27,7 +21,7 @@ def here(tmp_path, monkeypatch):
 
 
 def test_a_number_is_printed_with_every_file_down_to_the_sources(here, capsys):
-    assert trace.main([TABLE, "nq", "base"]) == 0
+    assert follow.main([TABLE, "nq", "base"]) == 0
     out = capsys.readouterr().out
     assert out.startswith("table1 nq base = 50.0 percent\n")
     names = ["score.json", "graded.jsonl", "grade.json", "responses.jsonl", "answers.json", "pages.jsonl"]
@@ -50,22 +44,22 @@ def test_one_changed_byte_anywhere_is_one_line_that_names_the_file(here, capsys,
     data = bytearray(Path(name).read_bytes())
     data[-1] ^= 1
     Path(name).write_bytes(bytes(data))
-    assert trace.main([TABLE, "nq", "base"]) == 2
+    assert follow.main([TABLE, "nq", "base"]) == 2
     error = capsys.readouterr().err.strip().splitlines()
     assert len(error) == 1 and error[0].startswith(f"error: {name} has SHA-256")
 
 
 def test_a_missing_file_is_named(here, capsys):
     (CELL / "responses.jsonl").unlink()
-    assert trace.main([TABLE, "nq", "base"]) == 2
+    assert follow.main([TABLE, "nq", "base"]) == 2
     assert f"{CELL / 'responses.jsonl'} is missing" in capsys.readouterr().err
 
 
 def test_a_file_of_another_cell_does_not_matter(here):
     Path("results/embedded/pixelrag/nq/naive/reader/responses.jsonl").write_text("changed")
-    assert trace.main([TABLE, "nq", "base"]) == 0
+    assert follow.main([TABLE, "nq", "base"]) == 0
 
 
 def test_an_unknown_cell_is_one_line_with_the_known_ones(here, capsys):
-    assert trace.main([TABLE, "nqx", "base"]) == 2
+    assert follow.main([TABLE, "nqx", "base"]) == 2
     assert "benches are nq, arms naive, base" in capsys.readouterr().err
