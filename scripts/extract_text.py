@@ -61,7 +61,8 @@ def all_passages(
         reasons = collections.Counter(done.reason for done in outcomes)
         reason, count = reasons.most_common(1)[0] if reasons else ("the page list is empty", 1)
         raise RemeasureError(
-            f"no passage in {len(outcomes)} pages ({count} times: {reason}); correct the page list or the archive"
+            f"no passage in {len(outcomes)} pages ({count} times: {reason}); "
+            "correct the page list or the archive"
         )
 
 

@@ -23,7 +23,7 @@ class TextSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 def load_tokenizer(path: Path) -> Any:
-    """Return the tokenizer of a ``tokenizer.json``, without the cutting and filling that the file may ask for.
+    """Return the tokenizer of a ``tokenizer.json``, without the cutting and filling that the file asks for.
 
     Raises:
         RemeasureError: the file is missing or no tokenizer.
@@ -65,8 +65,8 @@ def cut(text: str, tokenizer: Any, max_tokens: int) -> list[tuple[int, int, str]
         max_tokens: tokens per passage, at least 1; special tokens are not counted.
 
     Returns:
-        (character offset in ``text``, number of tokens, passage text) of each passage, in order. A passage ends
-        where the next one's first token begins, less white space.
+        (character offset in ``text``, number of tokens, passage text) of each passage, in order.
+        A passage ends where the next one's first token begins, less white space.
 
     Edges:
         An empty text, or one without a token, gives no passage.
