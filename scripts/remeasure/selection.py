@@ -13,8 +13,8 @@ from remeasure.records import Page
 
 _PREFIXES = ("_assets_/", "-/", "_/", "_mw_/")
 _ENDINGS = tuple(
-    ".css .js .json .png .jpg .jpeg .gif .svg .webp .ico .bmp .tif .tiff .mp3 .mp4 .ogg .oga .ogv .webm .wav .pdf "
-    ".woff .woff2 .ttf .otf .eot .xml .vtt .map".split()
+    ".css .js .json .png .jpg .jpeg .gif .svg .webp .ico .bmp .tif .tiff .mp3 .mp4 .ogg .oga .ogv "
+    ".webm .wav .pdf .woff .woff2 .ttf .otf .eot .xml .vtt .map".split()
 )
 
 

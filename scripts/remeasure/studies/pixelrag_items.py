@@ -199,8 +199,8 @@ def choose(groups: Mapping[str, Sequence[Candidate]], schedule: Sequence[str], s
     for name in schedule:
         if not left.get(name):
             raise RemeasureError(
-                f"only {len(chosen)} of {len(schedule)} questions can be made ({name}: {len(groups.get(name, ()))} "
-                "possible on these pages); ask for fewer items or take more pages"
+                f"only {len(chosen)} of {len(schedule)} questions can be made ({name}: "
+                f"{len(groups.get(name, ()))} possible on these pages); ask for fewer or take more pages"
             )
         best = min(left[name], key=lambda one: (pages[one.page_id], fields[one.kind, one.field]))
         left[name].remove(best)
@@ -260,7 +260,8 @@ def _schedule(templates: BenchQuestions, n_items: int) -> list[str]:
     """Spread the items with a picture evenly over the list."""
     has_picture = bool(templates.pictured or templates.choice)
     share = templates.pictured_share if templates.pictured_share is not None else float(has_picture)
-    return ["picture" if int((i + 1) * share) > int(i * share) else "text" for i in range(n_items)]
+    due = [int(count * share + 1e-9) for count in range(n_items + 1)]  # 0.57 * 100 is a little less than 57
+    return ["picture" if due[i + 1] > due[i] else "text" for i in range(n_items)]
 
 
 def _training_items(bench: str, settings: Settings, pages: Sequence[Page], book: FactBook) -> list[Candidate]:
