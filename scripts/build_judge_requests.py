@@ -3,13 +3,13 @@
 import argparse
 from pathlib import Path
 
-from remeasure import building, cells, cli, jsonl, prompts, provenance
+from remeasure import building, cells, cli, jsonl, options, prompts, provenance
 from remeasure.cells import JudgeSettings
 
 
 def work(args: argparse.Namespace) -> None:
     """Read items and responses, build messages, write requests."""
-    settings = cells.decode(args.settings, JudgeSettings, "--settings")
+    settings = options.decode(args.settings, JudgeSettings)
     study = building.load_study(args.study)
     texts = prompts.load(settings.prompts)
     items = building.load_items(args.items)

@@ -3,13 +3,13 @@
 import argparse
 from pathlib import Path
 
-from remeasure import building, cells, cli, evidence, jsonl, prompts, provenance
+from remeasure import building, cells, cli, evidence, jsonl, options, prompts, provenance
 from remeasure.cells import AskSettings
 
 
 def work(args: argparse.Namespace) -> None:
     """Read items and evidence, build messages, write requests."""
-    settings = cells.decode(args.settings, AskSettings, "--settings")
+    settings = options.decode(args.settings, AskSettings)
     study = building.load_study(args.study)
     texts = prompts.load(settings.prompts)
     items = building.load_items(args.items)

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import msgspec
 
-from remeasure import cells, cli, collecting, executors, jsonl, provenance
+from remeasure import cli, collecting, executors, jsonl, options, provenance
 from remeasure.journal import Journal
 
 
 def work(args: argparse.Namespace) -> None:
     """Plan, ask what is missing, write what is complete."""
-    settings = cells.decode(args.settings, collecting.CollectSettings, "--settings")
-    executor = cells.decode(args.executor, executors.Settings, "--executor")
+    settings = options.decode(args.settings, collecting.CollectSettings)
+    executor = collecting.read_executor(args.executor)
     with Journal(args.journal) as journal:
         plan = collecting.make_plan(args.requests, settings, journal, args.images_root)
         collecting.check_dialect(args.requests, plan, executor, settings.served_name)
@@ -44,8 +44,8 @@ def main(argv=None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--requests", type=Path, required=True, help="requests.jsonl")
     parser.add_argument("--settings", required=True, help="JSON: model, served_name, identity, …")
-    parser.add_argument("--executor", required=True, help="JSON: kind http or server and how; no identity")
-    parser.add_argument("--images-root", type=Path, required=True, help="folder that image paths start from")
+    parser.add_argument("--executor", required=True, help="how the model is reached: JSON, or a file with it")
+    parser.add_argument("--images-root", type=Path, default=Path("."), help="where image paths start")
     parser.add_argument("--journal", type=Path, required=True, help="folder that keeps every answer")
     parser.add_argument("--out", type=Path, required=True, help="responses.jsonl, one line per request")
     parser.add_argument("--record", type=Path, required=True, help="stage record, .json")

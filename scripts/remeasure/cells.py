@@ -3,15 +3,13 @@
 The settings as the workflow gives them, and the frozen view of them that a study's message functions see.
 """
 
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import msgspec
 
-from remeasure.errors import RemeasureError
 from remeasure.prompts import PromptFiles
 from remeasure.records import Record
 
-T = TypeVar("T")
 EvidenceKind = Literal["none", "text", "tiles"]
 
 
@@ -75,20 +73,6 @@ class JudgeCell(Record, kw_only=True):
     grader: str
     gold: Literal["first", "any_of"]
     prompts: dict[str, str]
-
-
-def decode(text: str, kind: type[T], option: str) -> T:
-    """Decode a JSON command-line option into a typed record.
-
-    Raises:
-        RemeasureError: not JSON, an unknown or missing key, a wrong type; names option and field.
-    """
-    try:
-        return msgspec.json.decode(text, type=kind)
-    except msgspec.MsgspecError as error:
-        raise RemeasureError(
-            f"{option}: {error}; it must be one JSON object as the workflow prints it"
-        ) from None
 
 
 def as_json(settings: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from remeasure import executors, jsonl, requests
+from remeasure import executors, jsonl, options, requests
 from remeasure.errors import RemeasureError
 from remeasure.executors import Call
 from remeasure.journal import FINAL, Journal
@@ -32,6 +32,22 @@ class CollectSettings(Record, kw_only=True):
     """Number of the repetition."""
     max_failed_share: float = 0.0
     """Share of requests, 0 to 1, that may end without an answer before the cell is refused."""
+
+
+def read_executor(text: str) -> executors.Settings:
+    """Return how a model is reached, from JSON text or from a file that holds it.
+
+    Raises:
+        RemeasureError: no such file, an unknown kind or key, a wrong type.
+    """
+    if text.lstrip().startswith("{"):
+        return options.decode(text, executors.Settings, "--executor")
+    try:
+        return options.decode(
+            Path(text).read_text(encoding="utf-8"), executors.Settings, f"--executor {text}"
+        )
+    except OSError as error:
+        raise jsonl.unreadable(Path(text), error) from None
 
 
 class Plan(Record, kw_only=True):
@@ -104,9 +120,10 @@ def missing_calls(path: Path, plan: Plan) -> Iterator[Call]:
 
 def check_dialect(path: Path, plan: Plan, executor: executors.Settings, served_name: str) -> None:
     """Refuse words that the endpoint cannot express, before anything is sent."""
+    dialect = requests.dialect_of(executor.dialect)
     for call in missing_calls(path, plan):
         try:
-            requests.translate(call.body, executor.dialect, served_name, executor.thinking_default)
+            requests.translate(call.body, dialect, served_name, executor.thinking_default)
         except RemeasureError as error:
             raise RemeasureError(f"{path}, request {call.custom_id!r}: {error}") from None
 

@@ -215,8 +215,8 @@ def check_judge(tally: Tally, max_failed_share: float) -> None:
     if tally.n_judged and n_failed / tally.n_judged > max_failed_share:
         raise RemeasureError(
             f"the judge failed on {n_failed} of {tally.n_judged} answers ({n_failed / tally.n_judged:.1%}, "
-            f"allowed {max_failed_share:.1%}); {len(tally.scores)} of {tally.n} items would be graded: repair "
-            "the judge and rerun, or raise max_judge_failed_share"
+            f"allowed {max_failed_share:.1%}); {len(tally.scores)} of {tally.n} items would be graded: "
+            "repair the judge and rerun, or raise max_judge_failed_share"
         )
 
 

@@ -98,8 +98,22 @@ class Plan:
         return self.run(run).encoders[encoder]
 
     def pages(self, run: str, corpus: str) -> dict[str, Any]:
-        """Settings of ``select_pages``."""
-        return {"pages": self.corpus(run, corpus).pages}
+        """Settings of ``select_pages``; an archive with facts is parted by its corpus file."""
+        here = self.corpus(run, corpus)
+        return {
+            "pages": here.pages,
+            "selection": self.corpus_file(corpus)["selection"] if here.facts else None,
+        }
+
+    @functools.cache  # noqa: B019 - one plan per process
+    def corpus_file(self, corpus: str) -> dict[str, Any]:
+        """Return ``corpora/<corpus>.yaml``: how an embedded archive is written and parted."""
+        return settings.read_yaml(self.folder / "corpora" / f"{corpus}.yaml")
+
+    @functools.cache  # noqa: B019 - one plan per process
+    def questions(self, study: str) -> dict[str, Any]:
+        """Return ``studies/<study>_questions.yaml``: how questions are made from facts."""
+        return settings.read_yaml(self.folder / "studies" / f"{study}_questions.yaml")
 
     def render(self, run: str, corpus: str) -> dict[str, Any]:
         """Settings of ``render_tiles``."""
@@ -130,9 +144,15 @@ class Plan:
     def items(self, run: str, study: str, bench: str) -> dict[str, Any]:
         """Settings of ``build_items``."""
         here = self.study_run(run, study)
+        if here.items:
+            return {"own": here.items}
+        templates = self.questions(study)
         if bench in self.study(study).training_sets:
-            return {"question_set": bench, "items_per_page": here.training_items_per_page}
-        return {"question_set": here.question_set, "n_items": here.items_per_bench}
+            chosen = {"question_set": bench, "items_per_page": here.training_items_per_page}
+            return chosen | {"questions": templates | {"benches": {}}}
+        chosen = {"question_set": here.question_set, "n_items": here.items_per_bench}
+        only = {"benches": {bench: templates["benches"][bench]}, "training": {}}
+        return chosen | {"questions": templates | only}
 
     def retrieval(self, run: str, study: str, arm: str) -> dict[str, Any]:
         """Settings of ``search``."""
@@ -232,6 +252,10 @@ class Plan:
             "identity": self.identity(run, model),
             "max_failed_share": 0.0,
         }
+
+    def ask_judge(self, run: str, study: str) -> dict[str, Any]:
+        """Settings of ``collect_responses`` for the study's judge."""
+        return self.ask(run, self.study_run(run, study).judge)
 
     def executor(self, run: str, model: str, corpus: str | None) -> dict[str, Any]:
         """Return how a model is reached; not part of any identity.

@@ -7,6 +7,7 @@ from pathlib import Path
 from remeasure import jsonl
 from remeasure.errors import RemeasureError, did_you_mean
 from remeasure.files import sha256_bytes
+from remeasure.fingerprint import SCRIPTS
 from remeasure.records import Record
 
 _PLACE = re.compile(r"\{\{([A-Za-z0-9_]+)\}\}")
@@ -18,7 +19,7 @@ class PromptFiles(Record, kw_only=True):
     profile: str
     """Name of the set: own, or that of a published wording."""
     files: dict[str, str]
-    """Prompt name to path."""
+    """Prompt name to path; relative ones start from the repository."""
     sha256: dict[str, str]
     """Prompt name to the SHA-256 of the file's bytes."""
 
@@ -35,7 +36,7 @@ def load(files: PromptFiles) -> dict[str, str]:
     texts = {}
     for name, path in files.files.items():
         try:
-            data = Path(path).read_bytes()
+            data = (SCRIPTS.parent / path).read_bytes()
         except OSError as error:
             raise jsonl.unreadable(Path(path), error) from None
         found = sha256_bytes(data)

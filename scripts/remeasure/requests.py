@@ -10,10 +10,12 @@ import msgspec
 
 from remeasure import images, jsonl
 from remeasure.errors import RemeasureError, did_you_mean
+from remeasure.fingerprint import SCRIPTS
 from remeasure.records import ImageRef, Record, Request
 
 # Part of every answer's identity: raise it when the meaning of a neutral word changes.
 PROTOCOL_VERSION = 1
+DIALECTS = SCRIPTS.parent / "config" / "dialects.yaml"
 CUSTOM_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
@@ -43,7 +45,7 @@ class Dialect(Record, kw_only=True):
     """Where the thinking switch goes; null where the endpoint has none."""
 
 
-def read_dialects(path: Path) -> dict[str, Dialect]:
+def read_dialects(path: Path = DIALECTS) -> dict[str, Dialect]:
     """Read the dialect table.
 
     Raises:
@@ -56,6 +58,21 @@ def read_dialects(path: Path) -> dict[str, Dialect]:
         raise jsonl.unreadable(path, error) from None
     except msgspec.MsgspecError as error:
         raise RemeasureError(f"{path}: not a dialect table: {error}; correct the file") from None
+
+
+def dialect_of(name: str) -> Dialect:
+    """Return a dialect by name.
+
+    Raises:
+        RemeasureError: there is none of that name.
+    """
+    table = read_dialects()
+    if name not in table:
+        raise RemeasureError(
+            f"dialect {name!r} is not defined in {DIALECTS.name}{did_you_mean(name, table)} "
+            f"({', '.join(table)}); correct the model's `dialect` in the run"
+        )
+    return table[name]
 
 
 def make_request(custom_id: str, body: Body) -> Request:

@@ -2,7 +2,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest, bootstrap
 from statsmodels.stats.contingency_tables import mcnemar
@@ -145,6 +145,7 @@ def test_holm_of_literals():
     assert stats.holm([]) == []
 
 
+@settings(max_examples=20, deadline=None)
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
 def test_holm_agrees_with_statsmodels(p_values):
     assert stats.holm(p_values) == pytest.approx(list(multipletests(p_values, method="holm")[1]), abs=1e-12)

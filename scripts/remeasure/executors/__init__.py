@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from remeasure.records import JournalEntry, Record
-from remeasure.requests import Dialect
 
 
 class Call(Record, kw_only=True):
@@ -48,7 +47,8 @@ class Attempts(Record, kw_only=True):
 class Endpoint(Record, kw_only=True):
     """What every way of talking to a server needs; nothing of it is part of an answer's identity."""
 
-    dialect: Dialect
+    dialect: str
+    """Name in ``config/dialects.yaml``."""
     thinking_default: bool | None = None
     """Whether the model thinks when the request says nothing; null: not known, it is always said."""
     concurrency: int

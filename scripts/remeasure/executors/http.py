@@ -48,6 +48,7 @@ class HttpExecutor:
     ) -> None:
         self._endpoint = endpoint
         self._served_name = served_name
+        self._dialect = requests.dialect_of(endpoint.dialect)
         self._names = (served_name, *endpoint.also_named)
         self._root = images_root
         self._url = base_url.rstrip("/") + "/chat/completions"
@@ -134,7 +135,7 @@ class HttpExecutor:
 
     def _payload(self, call: Call) -> bytes:
         wire = requests.translate(
-            call.body, self._endpoint.dialect, self._served_name, self._endpoint.thinking_default
+            call.body, self._dialect, self._served_name, self._endpoint.thinking_default
         )
         return msgspec.json.encode(requests.with_image_urls(wire, self._data_url))
 

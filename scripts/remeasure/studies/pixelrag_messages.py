@@ -7,6 +7,7 @@ Source:
 """
 
 import json
+from string import ascii_uppercase
 from typing import Any
 
 from remeasure import images, prompts
@@ -26,6 +27,11 @@ def _image(ref: ImageRef) -> dict[str, Any]:
     return {"type": "image_url", "image_url": {"url": images.to_url(ref)}}
 
 
+def _line(cell: Cell, name: str) -> str:
+    """Return a prompt that is set into a text: without the end of its last line, which is the file's."""
+    return prompts.get(cell.prompts, name).removesuffix("\n")
+
+
 def messages(item: Item, evidence: Evidence, cell: Cell) -> list[dict[str, Any]]:
     """Return what the reader is shown for one item.
 
@@ -35,7 +41,7 @@ def messages(item: Item, evidence: Evidence, cell: Cell) -> list[dict[str, Any]]
     kind = "tiles" if evidence.images else "text" if evidence.texts else "none"
     if cell.layout == "choice":
         return _choice(item, evidence, kind, cell)
-    instruction = [prompts.get(cell.prompts, f"instruction_{cell.instruction}")] if cell.instruction else []
+    instruction = [_line(cell, f"instruction_{cell.instruction}")] if cell.instruction else []
     if item.images:
         system, content = "system_multimodal", _with_query_image(item, evidence, kind, cell, instruction)
     elif kind == "tiles":
@@ -57,19 +63,25 @@ def _with_query_image(
     item: Item, evidence: Evidence, kind: str, cell: Cell, instruction: list[str]
 ) -> list[dict[str, Any]]:
     """Return one text block, then the query image, then the tiles in rank order."""
-    blocks = [f"Question: {item.question}", prompts.get(cell.prompts, _NOTES[kind])]
+    blocks = [f"Question: {item.question}", _line(cell, _NOTES[kind])]
     blocks += ["\n\n".join(evidence.texts)] if kind == "text" else []
     text = "\n\n".join(blocks + instruction)
     return [_text(text), *map(_image, item.images), *map(_image, evidence.images)]
 
 
+def _lettered(options: list[str]) -> list[str]:
+    """Return options as lines ``A. text``; one that has its letter already stays as it is."""
+    pairs = zip(ascii_uppercase, options, strict=False)
+    return [text if text.startswith(f"{letter}. ") else f"{letter}. {text}" for letter, text in pairs]
+
+
 def _choice(item: Item, evidence: Evidence, kind: str, cell: Cell) -> list[dict[str, Any]]:
     """Return the multiple-choice layout: no system message; photo, tiles, one text block."""
     values = {
-        "note": prompts.get(cell.prompts, _NOTES[kind]),
+        "note": _line(cell, _NOTES[kind]),
         "passages": "\n---\n".join(evidence.texts),
         "question": item.question,
-        "options": "\n".join(item.meta["options"]),
+        "options": "\n".join(_lettered(item.meta["options"])),
     }
     text = prompts.fill(prompts.get(cell.prompts, "choice"), values)
     return [
