@@ -54,14 +54,17 @@ def made(
 ) -> tuple[list[Item], dict[str, bytes]]:
     """Choose questions made from facts and take their pictures; returns items and picture members."""
     study = STUDIES[args.study]
+    if study.needs_pictures(args.bench, settings) and args.pictures is None:
+        raise RemeasureError(f"bench {args.bench} has questions with a picture; give --pictures")
     flags = read_flags(args.pictures) if study.needs_pictures(args.bench, settings) else {}
-    alike = pictures.too_alike(flags, settings.questions.pictures.alike_below)
-    usable = frozenset(set(flags) - set(alike) - set(settings.questions.pictures.skip))
+    photos = settings.questions.pictures
+    alike = pictures.too_alike(flags, photos.alike_below)
+    usable = frozenset(set(flags) - set(alike) - set(photos.skip))
     book = FactBook(jsonl.read(args.facts, Fact))
     chosen = study.bench_items(args.bench, settings, pages, book, usable)
     found: list[Item] = []
     store: dict[str, bytes] = {}
-    for item, photo in photograph(chosen, flags, settings.questions.pictures):
+    for item, photo in photograph(chosen, flags, photos):
         if photo is not None:
             digest = sha256_bytes(photo)
             store[f"{digest}.jpg"] = photo

@@ -48,10 +48,14 @@ class Questions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Settings of ``build_items.py``; either ``n_items`` in all, or ``items_per_page``."""
+    """Settings of ``build_items.py``: ``own`` questions, or made ones.
 
-    question_set: str
-    questions: Questions
+    Made are ``n_items`` in all, or ``items_per_page``.
+    """
+
+    own: str | None = None
+    question_set: str | None = None
+    questions: Questions | None = None
     n_items: int | None = None
     items_per_page: int | None = None
 
@@ -171,9 +175,17 @@ def _wrong_options(fact: Fact, book: FactBook, n: int, seed: str) -> list[str] |
     return None
 
 
+def _questions(settings: Settings) -> Questions:
+    if settings.questions is None or settings.question_set is None:
+        raise RemeasureError(
+            "--settings: `questions` and `question_set` are missing; questions made from facts need them"
+        )
+    return settings.questions
+
+
 def needs_pictures(bench: str, settings: Settings) -> bool:
     """Return whether a bench has questions with a picture."""
-    templates = settings.questions.benches.get(bench)
+    templates = _questions(settings).benches.get(bench)
     return templates is not None and bool(templates.pictured or templates.choice)
 
 
@@ -229,7 +241,7 @@ def bench_items(
     Raises:
         RemeasureError: unknown bench, no pages in the set, too few possible questions.
     """
-    questions = settings.questions
+    questions = _questions(settings)
     here = [page for page in pages if page.set == settings.question_set]
     if not here:
         sets = ", ".join(sorted({page.set for page in pages})) or "none"
@@ -265,12 +277,13 @@ def _schedule(templates: BenchQuestions, n_items: int) -> list[str]:
 
 
 def _training_items(bench: str, settings: Settings, pages: Sequence[Page], book: FactBook) -> list[Candidate]:
-    templates = BenchQuestions(direct=settings.questions.training)
+    questions = _questions(settings)
+    templates = BenchQuestions(direct=questions.training)
     found: list[Candidate] = []
     for page in pages:
-        possible = candidates(bench, templates, page, book, settings.questions)
+        possible = candidates(bench, templates, page, book, questions)
         count = min(settings.items_per_page or 0, len(possible))
-        found += choose({"text": possible}, ["text"] * count, settings.questions.salt)
+        found += choose({"text": possible}, ["text"] * count, questions.salt)
     return found
 
 
