@@ -162,7 +162,11 @@ def _wrong_options(fact: Fact, book: FactBook, n: int, seed: str) -> list[str] |
     """Take values of the same field from other pages, none of which could pass as the right one."""
     taken = [normal(word) for word in (fact.value, *fact.aliases)]
     options: list[str] = []
-    others = (other for other in book.by_field[fact.field] if other.page_id != fact.page_id)
+    others = [other for other in book.by_field[fact.field] if other.page_id != fact.page_id]
+    if (here := _number(fact.value)) is not None:
+        # Numbers of the same size, otherwise a glance at the digits tells.
+        others.sort(key=lambda other: (abs((_number(other.value) or here) - here), other.page_id))
+        others = others[: 4 * n]
     for other in sorted(others, key=lambda other: _digest(seed, other.page_id)):
         words = [normal(word) for word in (other.value, *other.aliases)]
         if not any(word in known or known in word for word in words[:1] for known in taken) and not set(
@@ -181,6 +185,12 @@ def _questions(settings: Settings) -> Questions:
             "--settings: `questions` and `question_set` are missing; questions made from facts need them"
         )
     return settings.questions
+
+
+def _number(text: str) -> float | None:
+    """Return the number that a value begins with."""
+    found = re.match(r"-?\d[\d,]*(?:\.\d+)?", text)
+    return float(found[0].replace(",", "")) if found else None
 
 
 def needs_pictures(bench: str, settings: Settings) -> bool:
