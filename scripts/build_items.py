@@ -5,19 +5,18 @@ import logging
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import msgspec
 
-from remeasure import cli, images, items, jsonl, pictures, provenance
+from remeasure import cli, images, items, jsonl, pictures, provenance, studies
 from remeasure.errors import RemeasureError
 from remeasure.files import sha256_bytes
 from remeasure.options import decode
 from remeasure.records import Fact, ImageRef, Item, Page
-from remeasure.studies import pixelrag_items
-from remeasure.studies.pixelrag_items import Candidate, FactBook, Settings
 
 log = logging.getLogger("remeasure.build_items")
-STUDIES = {"pixelrag": pixelrag_items}
 
 
 def read_flags(store: Path | None) -> dict[str, bytes]:
@@ -38,7 +37,7 @@ def read_flags(store: Path | None) -> dict[str, bytes]:
 
 
 def photograph(
-    chosen: Sequence[Candidate], flags: Mapping[str, bytes], settings: pictures.PictureSettings
+    chosen: Sequence[Any], flags: Mapping[str, bytes], settings: pictures.PictureSettings
 ) -> Iterator[tuple[Item, bytes | None]]:
     """Give every item that needs one its query picture, made from the page's flag."""
     for one in chosen:
@@ -50,17 +49,16 @@ def photograph(
 
 
 def made(
-    args: argparse.Namespace, settings: Settings, pages: list[Page]
+    study: ModuleType, args: argparse.Namespace, settings: Any, pages: list[Page]
 ) -> tuple[list[Item], dict[str, bytes]]:
     """Choose questions made from facts and take their pictures; returns items and picture members."""
-    study = STUDIES[args.study]
     if study.needs_pictures(args.bench, settings) and args.pictures is None:
         raise RemeasureError(f"bench {args.bench} has questions with a picture; give --pictures")
     flags = read_flags(args.pictures) if study.needs_pictures(args.bench, settings) else {}
     photos = settings.questions.pictures
     alike = pictures.too_alike(flags, photos.alike_below)
     usable = frozenset(set(flags) - set(alike) - set(photos.skip))
-    book = FactBook(jsonl.read(args.facts, Fact))
+    book = study.FactBook(jsonl.read(args.facts, Fact))
     chosen = study.bench_items(args.bench, settings, pages, book, usable)
     found: list[Item] = []
     store: dict[str, bytes] = {}
@@ -76,16 +74,15 @@ def made(
 
 def work(args: argparse.Namespace) -> None:
     """Make questions from facts, or check the user's own; write."""
-    settings = decode(args.settings, Settings)
-    if args.study not in STUDIES:
-        raise RemeasureError(f"--study {args.study}: makes no questions; known: {', '.join(STUDIES)}")
+    study = studies.load(args.study, "items")
+    settings = decode(args.settings, study.Settings)
     if (args.own is None) == (args.facts is None):
         raise RemeasureError("give either --facts, to make questions, or --own, a file with your own")
     pages = list(jsonl.read(args.pages, Page))
     if args.own:
         found, store = items.own(args.own, pages, settings.n_items), {}
     else:
-        found, store = made(args, settings, pages)
+        found, store = made(study, args, settings, pages)
     images.write_store(args.images_out, sorted(store.items()))
     jsonl.write(args.out, found)
     log.info("%s: %d questions, %d with a picture", args.bench, len(found), len(store))
@@ -98,6 +95,7 @@ def work(args: argparse.Namespace) -> None:
         inputs=[path for path in given if path],
         outputs=[args.out, args.images_out],
         packages=["pillow", "numpy"],
+        also=(f"remeasure.studies.{args.study}_items",),
         counts={"items": len(found), "with_picture": sum(bool(item.images) for item in found)},
     )
 
