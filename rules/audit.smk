@@ -11,6 +11,7 @@ rule build_agreement_requests:
         responses=lambda wildcards: FILES.audited(wildcards, "responses.jsonl"),
     output:
         requests="results/{run}/judges/{judge}/requests.jsonl",
+        picked="results/{run}/judges/{judge}/picked.jsonl",
         record="results/{run}/judges/{judge}/ask.json",
     log:
         "results/{run}/judges/{judge}/logs/build_agreement_requests.log",
@@ -28,8 +29,8 @@ rule build_agreement_requests:
         settings=as_json(PLAN.agreement, "run", "judge"),
     shell:
         "python $SCRIPTS/build_agreement_requests.py --settings {params.settings:q} --items {input.questions}"
-        " --graded {input.graded} --responses {input.responses} --out {output.requests}"
-        " --record {output.record} 2> {log}"
+        " --graded {input.graded} --responses {input.responses} --picked {output.picked}"
+        " --out {output.requests} --record {output.record} 2> {log}"
 
 
 use rule ask as ask_agreement with:
@@ -56,7 +57,7 @@ use rule ask as ask_agreement with:
 rule make_agreement:
     """Agreement and kappa of every pair of judges."""
     input:
-        requests=lambda wildcards: FILES.judges(wildcards, "requests.jsonl"),
+        picked=lambda wildcards: FILES.judges(wildcards, "picked.jsonl"),
         responses=lambda wildcards: FILES.judges(wildcards, "responses.jsonl"),
     output:
         table="results/{run}/tables/judges.csv",
@@ -74,5 +75,5 @@ rule make_agreement:
         code=code_of("make_agreement.py"),
         settings=as_json(PLAN.agreement_table, "run"),
     shell:
-        "python $SCRIPTS/make_agreement.py --settings {params.settings:q} --requests {input.requests}"
+        "python $SCRIPTS/make_agreement.py --settings {params.settings:q} --picked {input.picked}"
         " --responses {input.responses} --out {output.table} --record {output.record} 2> {log}"

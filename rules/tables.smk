@@ -64,7 +64,7 @@ rule publish_table:
         code=code_of("publish_table.py"),
         settings=lambda wildcards: config["run"],
     shell:
-        "python $SCRIPTS/publish_table.py --run {params.settings} --inputs {input} --out {output} 2> {log}"
+        "python $SCRIPTS/publish_table.py --run {params.settings} --inputs {input} --outputs {output} 2> {log}"
 
 
 use rule publish_table as publish_judges with:

@@ -71,7 +71,7 @@ def work(args: argparse.Namespace) -> None:
         settings=msgspec.to_builtins(settings),
         code=fingerprint.of_script("make_table.py"),
         packages={name: importlib.metadata.version(name) for name in PACKAGES},
-        published={str(args.published): sha256_file(args.published)},
+        published={args.published.name: sha256_file(args.published)},
         outputs={str(path): sha256_file(path) for path in outputs},
         cells=tuple(chains),
         stages=chain.notes(chains, records),

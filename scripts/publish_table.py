@@ -41,13 +41,13 @@ def copy(source: Path, run: str) -> str:
 
 def work(args: argparse.Namespace) -> None:
     """Read, add the run, write."""
-    if [path.suffix for path in args.inputs] != [path.suffix for path in args.out]:
+    if [path.suffix for path in args.inputs] != [path.suffix for path in args.outputs]:
         raise RemeasureError(
-            "--inputs and --out must name the same kinds of files in the same order; correct them"
+            "--inputs and --outputs must name the same kinds of files in the same order; correct them"
         )
-    for source, target in zip(args.inputs, args.out, strict=True):
+    for source, target in zip(args.inputs, args.outputs, strict=True):
         files.write_text(target, copy(source, args.run))
-    log.info("%d files of run %s copied to %s", len(args.out), args.run, args.out[0].parent)
+    log.info("%d files of run %s copied to %s", len(args.outputs), args.run, args.outputs[0].parent)
 
 
 def main(argv=None) -> int:
@@ -57,7 +57,7 @@ def main(argv=None) -> int:
     parser.add_argument(
         "--inputs", type=Path, nargs="+", required=True, help="files under results/<run>/tables/"
     )
-    parser.add_argument("--out", type=Path, nargs="+", required=True, help="copies, same order and kinds")
+    parser.add_argument("--outputs", type=Path, nargs="+", required=True, help="copies, same order and kinds")
     return cli.run(parser, work, argv)
 
 

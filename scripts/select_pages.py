@@ -8,7 +8,7 @@ import msgspec
 
 from remeasure import cli, jsonl, provenance, selection
 from remeasure.errors import RemeasureError
-from remeasure.settings_json import decode
+from remeasure.options import decode
 
 log = logging.getLogger("remeasure.select_pages")
 

@@ -10,7 +10,7 @@ from remeasure import cli, jsonl, provenance
 from remeasure.corpora import factbook, zim_writer
 from remeasure.corpora.settings import ArchiveSettings
 from remeasure.files import atomic_path
-from remeasure.settings_json import decode
+from remeasure.options import decode
 
 log = logging.getLogger("remeasure.write_factbook")
 

@@ -70,18 +70,19 @@ def read_layout(image: OcrImage) -> Layout:
     if not boxes:
         return Layout("", (), ())
     unit = statistics.median(box.height for box in boxes)
-    title, rest = _take_title(boxes, image.height_px, unit)
+    title, rest = _take_title(boxes, image, unit)
     infobox, rest = _take_infobox(rest, image.width_px)
     rows = infobox_rows(infobox, unit) if infobox else []
     more, paragraphs = _main_column(rest, unit)
     return Layout(title, tuple(rows + more), tuple(paragraphs))
 
 
-def _take_title(boxes: list[Box], height_px: int, unit: float) -> tuple[str, list[Box]]:
-    """The title is the tallest text near the top, if it is clearly taller than the rest; it may wrap."""
-    near = sorted((box for box in boxes if box.y0 < 0.15 * height_px), key=lambda box: box.y0)
+def _take_title(boxes: list[Box], image: OcrImage, unit: float) -> tuple[str, list[Box]]:
+    """The title is the tallest text near the top left, if it is clearly taller than the rest; it may wrap."""
+    near = [box for box in boxes if box.y0 < 0.15 * image.height_px and box.x0 < 0.4 * image.width_px]
+    near.sort(key=lambda box: box.y0)
     tallest = max(near, key=lambda box: box.height, default=None)
-    if tallest is None or tallest.height < 1.3 * unit:
+    if tallest is None or tallest.height < 1.2 * unit:
         return "", boxes
     alike = [box for box in near if box.height > 0.8 * tallest.height and abs(box.x0 - tallest.x0) < unit]
     parts: list[Box] = []
@@ -149,9 +150,9 @@ def infobox_rows(boxes: list[Box], unit: float) -> list[Row]:
             label, value = (box, None) if beside else _cut(box, value_edge, unit)
             labels.append(label)
             values += [value] if value else []
-    pitch = _pitch(labels, values, unit)
-    label_groups = _group(labels, values, pitch, unit)
-    value_groups = _group(values, labels, pitch, unit)
+    limit, tight = _spacing(labels, values, unit)
+    label_groups = _group(labels, values, limit, tight, unit)
+    value_groups = _group(values, labels, limit, tight, unit)
     found: dict[int, list[Box]] = {}
     for group in value_groups:
         near = min(
@@ -185,30 +186,57 @@ def _cut(box: Box, value_edge: float, unit: float) -> tuple[Box, Box | None]:
     )
 
 
-def _pitch(labels: list[Box], values: list[Box], unit: float) -> float:
-    """Distance of two lines of one cell: the smallest that occurs in either column."""
-    gaps = [
-        below.middle - above.middle
-        for column in (labels, values)
-        for above, below in zip(column, column[1:], strict=False)
-    ]
-    return min((gap for gap in gaps if gap > 0.6 * unit), default=unit)
+def _partners(column: list[Box], other: list[Box], unit: float) -> list[bool]:
+    """Say of each line of a column whether a line of the other column stands beside it."""
+    return [any(abs(box.middle - beside.middle) < 0.3 * unit for beside in other) for box in column]
 
 
-def _group(column: list[Box], other: list[Box], pitch: float, unit: float) -> list[list[Box]]:
-    """Join the lines of wrapped cells: as close as lines of one cell.
+def _spacing(labels: list[Box], values: list[Box], unit: float) -> tuple[float, bool]:
+    """Find the distance up to which two lines belong to one cell.
 
-    Two lines that both have a partner beside them are two rows, unless rows are usually further apart.
+    Lines of a cell are closer than rows: the distances that occur are split in two so that both parts are
+    as alike in themselves as they can be.
+
+    Returns:
+        The largest distance inside a cell, pixels, and whether rows with partners stand just as close, so
+        that partners must decide.
     """
-    partners = [any(abs(box.middle - beside.middle) < 0.3 * unit for beside in other) for box in column]
-    gaps = [below.middle - above.middle for above, below in zip(column, column[1:], strict=False)]
-    row_gaps = [gap for gap, *both in zip(gaps, partners, partners[1:], strict=False) if all(both)]
-    usual = statistics.median(row_gaps) if row_gaps else 0.0
+    gaps: list[tuple[float, bool]] = []
+    for column, other in ((labels, values), (values, labels)):
+        partners = _partners(column, other, unit)
+        for i, (above, below) in enumerate(zip(column, column[1:], strict=False)):
+            gap = below.middle - above.middle
+            if 0.5 * unit < gap < 1.6 * unit:
+                gaps.append((gap, partners[i] and partners[i + 1]))
+    gaps.sort()
+    splits = [
+        (_spread(gaps[:i]) + _spread(gaps[i:]), _mean(gaps[:i]), _mean(gaps[i:])) for i in range(1, len(gaps))
+    ]
+    _, near, far = min(splits, default=(0.0, 0.0, 0.0))
+    if far - near < 0.12 * unit:
+        return (gaps[0][0] if gaps else unit) + 0.2 * unit, True
+    limit = (near + far) / 2
+    rows = [gap for gap, is_row in gaps if is_row]
+    return limit, sum(gap <= limit for gap in rows) > 0.5 * len(rows)
+
+
+def _mean(gaps: list[tuple[float, bool]]) -> float:
+    return statistics.fmean(gap for gap, _ in gaps)
+
+
+def _spread(gaps: list[tuple[float, bool]]) -> float:
+    """Sum of squared differences from the mean."""
+    middle = _mean(gaps)
+    return sum((gap - middle) ** 2 for gap, _ in gaps)
+
+
+def _group(column: list[Box], other: list[Box], limit: float, tight: bool, unit: float) -> list[list[Box]]:
+    """Join the lines of wrapped cells; where rows are tight, two lines with partners are two rows."""
+    partners = _partners(column, other, unit)
     groups: list[list[Box]] = []
     for i, box in enumerate(column):
-        gap = gaps[i - 1] if i else float("inf")
-        two_rows = partners[i] and partners[i - 1] and gap > usual - 0.15 * unit
-        if gap <= pitch + 0.2 * unit and not two_rows:
+        two_rows = tight and partners[i] and partners[i - 1]
+        if i and box.middle - column[i - 1].middle <= limit and not two_rows:
             groups[-1].append(box)
         else:
             groups.append([box])

@@ -198,7 +198,8 @@ def find(provenance: Provenance, bench: str, arm: str) -> CellChain:
     benches = list(dict.fromkeys(cell.bench for cell in provenance.cells))
     arms = list(dict.fromkeys(cell.arm for cell in provenance.cells))
     raise RemeasureError(
-        f"{provenance.table} has no cell {bench} {arm}; benches are {', '.join(benches)}, arms {', '.join(arms)}"
+        f"{provenance.table} has no cell {bench} {arm}; benches are {', '.join(benches)}, "
+        f"arms {', '.join(arms)}"
     )
 
 

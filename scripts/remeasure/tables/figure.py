@@ -45,8 +45,11 @@ _WORDS = {
 
 
 def failure_words(cell: Cell) -> list[str]:
-    """Return the failures that a cell has, one text per class; an empty list if it has none."""
-    return [f"{count} {_WORDS.get(name, name)}" for name, count in failures(cell).items() if count]
+    """Return the failures that a cell has, one text per class; of many the largest two."""
+    found = sorted(((count, name) for name, count in failures(cell).items() if count), reverse=True)
+    shown = found if len(found) <= 3 else found[:2]
+    words = [f"{count} {_WORDS.get(name, name)}" for count, name in shown]
+    return words + ([f"{sum(count for count, _ in found[2:])} others"] if len(found) > 3 else [])
 
 
 def _note(axes: Any, place: int, down_pt: float, text: str, colour: str) -> None:

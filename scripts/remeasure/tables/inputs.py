@@ -141,6 +141,6 @@ def load(
     if missing or surplus:
         raise RemeasureError(
             f"{settings.table} has {len(wanted)} cells; missing: {', '.join(missing) or 'none'}; "
-            f"without a place: {', '.join(surplus) or 'none'}; correct config/cells.tsv or grade the missing cells"
+            f"without a place: {', '.join(surplus) or 'none'}; correct cells.tsv or grade what is missing"
         )
     return {key: found[key] for key in wanted}

@@ -1,0 +1,218 @@
+"""The chat protocol over HTTP on the loopback address, for one engine that answers one request at a time.
+
+``GET /health``, ``GET /v1/models`` and ``POST /v1/chat/completions``. The server writes its port into a file
+when it can answer, and ends with SIGTERM, when its parent ends, or when the pipe that is its standard input
+is closed: nobody needs to look for forgotten servers.
+"""
+
+import argparse
+import contextlib
+import hashlib
+import json
+import logging
+import os
+import signal
+import stat
+import threading
+import time
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from remeasure.embedded.chat import BadRequest, Completion, Engine, parse
+from remeasure.errors import RemeasureError
+from remeasure.files import write_text
+
+log = logging.getLogger("remeasure.chat_server")
+MAX_BODY_BYTES = 256 * 2**20
+_POLL_S = 0.25
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that all model servers have."""
+    parser.add_argument("--port", type=int, required=True, help="0 takes any free port")
+    parser.add_argument("--port-file", type=Path, required=True, help="gets the port once the model is ready")
+    parser.add_argument("--served-name", required=True, help="model name that requests must give")
+    parser.add_argument("--threads", type=int, required=True, help="threads of the model; part of the result")
+
+
+def serve(args: argparse.Namespace, load: Callable[[], Engine]) -> None:
+    """Load an engine and answer requests until the server is told to end or is left alone.
+
+    Args:
+        args: the common options (``add_options``).
+        load: makes the engine.
+
+    Raises:
+        RemeasureError: fewer than one thread, or the port is taken.
+    """
+    started, parent, stop = time.monotonic(), os.getppid(), threading.Event()
+    if args.threads < 1:
+        raise RemeasureError(
+            f"--threads {args.threads}: a model needs at least 1; correct `options` of the model"
+        )
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    _stop_with_input(stop)
+    with contextlib.closing(load()) as engine, _listen(args.port, args.served_name, engine) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        write_text(args.port_file, f"{server.server_port}\n")
+        log.info(
+            "%s listens on 127.0.0.1:%d after %.2f s",
+            args.served_name,
+            server.server_port,
+            time.monotonic() - started,
+        )
+        while not stop.wait(_POLL_S):
+            if os.getppid() != parent:
+                log.info("the parent process is gone")
+                break
+        server.shutdown()
+        thread.join()
+    log.info("%d requests answered, %d refused, %.1f s", server.n_answered, server.n_refused, server.busy_s)
+
+
+def _stop_with_input(stop: threading.Event) -> None:
+    """Set ``stop`` when standard input ends, if it is a pipe; a terminal or a file says nothing."""
+    try:
+        is_pipe = stat.S_ISFIFO(os.fstat(0).st_mode)
+    except OSError:
+        return
+    if not is_pipe:
+        return
+
+    def wait() -> None:
+        while os.read(0, 4096):
+            pass
+        stop.set()
+
+    threading.Thread(target=wait, daemon=True).start()
+
+
+def _listen(port: int, served_name: str, engine: Engine) -> "ChatServer":
+    try:
+        return ChatServer(port, served_name, engine)
+    except (OSError, OverflowError) as error:
+        raise RemeasureError(
+            f"--port {port}: cannot listen on 127.0.0.1:{port} ({error}); use --port 0 for a free one"
+        ) from None
+
+
+class ChatServer(ThreadingHTTPServer):
+    """An engine on a port; many connections, one question at a time."""
+
+    daemon_threads = True
+    block_on_close = False
+
+    def __init__(self, port: int, served_name: str, engine: Engine) -> None:
+        super().__init__(("127.0.0.1", port), _Handler)
+        self.served_name = served_name
+        self.n_answered = self.n_refused = 0
+        self.busy_s = 0.0
+        self._engine = engine
+        self._lock = threading.Lock()
+
+    def complete(self, body: bytes) -> tuple[int, dict[str, Any]]:
+        """Answer the body of a chat request.
+
+        Returns:
+            HTTP status and the reply: a completion, or an error in the protocol's form.
+        """
+        try:
+            request = parse(body)
+            if request.model != self.served_name:
+                return self._refused(
+                    404,
+                    f"model {request.model!r} is not served here, {self.served_name!r} is",
+                    "model_not_found",
+                )
+            with self._lock:
+                began = time.monotonic()
+                completion = self._engine.answer(request)
+                self.busy_s += time.monotonic() - began
+        except BadRequest as error:
+            return self._refused(400, str(error), "invalid_request")
+        self.n_answered += 1
+        return 200, reply_of(completion, self.served_name, body)
+
+    def models(self) -> dict[str, Any]:
+        """Return the list of the one model."""
+        model = {"id": self.served_name, "object": "model", "created": 0, "owned_by": "remeasure"}
+        return {"object": "list", "data": [model]}
+
+    def _refused(self, status: int, message: str, code: str) -> tuple[int, dict[str, Any]]:
+        self.n_refused += 1
+        log.warning("refused with %d: %s", status, message)
+        return status, error_of(message, code)
+
+
+def reply_of(completion: Completion, model: str, body: bytes) -> dict[str, Any]:
+    """Return a completion in the protocol's form; equal questions give equal replies."""
+    message = {"role": "assistant", "content": completion.text}
+    return {
+        "id": f"chatcmpl-{hashlib.sha256(body).hexdigest()[:24]}",
+        "object": "chat.completion",
+        "created": 0,
+        "model": model,
+        "choices": [{"index": 0, "message": message, "finish_reason": completion.finish_reason}],
+        "usage": {
+            "prompt_tokens": completion.prompt_tokens,
+            "completion_tokens": completion.completion_tokens,
+            "total_tokens": completion.prompt_tokens + completion.completion_tokens,
+        },
+    }
+
+
+def error_of(message: str, code: str, kind: str = "invalid_request_error") -> dict[str, Any]:
+    """Return an error in the protocol's form."""
+    return {"error": {"message": message, "type": kind, "param": None, "code": code}}
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """Reads and writes HTTP; what is said is decided by ``ChatServer``."""
+
+    protocol_version = "HTTP/1.1"
+    # Head and body are two writes; waiting for the acknowledgement of the first would cost 40 ms each time.
+    disable_nagle_algorithm = True
+    server: ChatServer
+
+    def do_GET(self) -> None:  # noqa: N802
+        """Health and model list."""
+        if self.path == "/health":
+            self._send(200, {"status": "ok"})
+        elif self.path == "/v1/models":
+            self._send(200, self.server.models())
+        else:
+            self._send(404, error_of(f"no such path: {self.path}", "not_found"))
+
+    def do_POST(self) -> None:  # noqa: N802
+        """Chat completions."""
+        length = self.headers.get("Content-Length", "")
+        if not length.isdigit() or int(length) > MAX_BODY_BYTES:
+            self.close_connection = True
+            text = f"Content-Length {length!r}: needed, at most {MAX_BODY_BYTES}"
+            self._send(413 if length.isdigit() else 411, error_of(text, "bad_length"))
+            return
+        body = self.rfile.read(int(length))
+        if self.path != "/v1/chat/completions":
+            self._send(404, error_of(f"no such path: {self.path}", "not_found"))
+            return
+        try:
+            status, reply = self.server.complete(body)
+        except Exception as error:  # the one place that must answer whatever happens
+            log.exception("a request failed")
+            status, reply = 500, error_of(f"{type(error).__name__}: {error}", "server_error", "server_error")
+        self._send(status, reply)
+
+    def _send(self, status: int, reply: dict[str, Any]) -> None:
+        data = json.dumps(reply, ensure_ascii=False).encode("utf-8", "replace")
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, format: str, *values: Any) -> None:
+        """One line per request is too much; errors and counts are logged elsewhere."""
