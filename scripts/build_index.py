@@ -22,8 +22,8 @@ def check_encoder(settings: vectors.IndexSettings, found: vectors.Identity, plac
     if said.unit != found.unit or said.trained != (found.adapter_sha256 is not None):
         made = "with" if found.adapter_sha256 else "without"
         raise RemeasureError(
-            f"{place}: vectors of {found.unit} made {made} an adapter, but encoder {said.name} is of {said.unit} "
-            f"and trained is {str(said.trained).lower()}; delete it and rerun the embedding"
+            f"{place}: vectors of {found.unit} made {made} an adapter, but encoder {said.name} is of "
+            f"{said.unit} and trained is {str(said.trained).lower()}; delete it and rerun the embedding"
         )
 
 
