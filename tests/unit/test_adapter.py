@@ -2,6 +2,7 @@ import time
 
 import numpy as np
 import pytest
+
 from remeasure.encoders import adapter
 from remeasure.encoders.adapter import Adapter
 from remeasure.errors import RemeasureError

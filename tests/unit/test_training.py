@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+
 from remeasure.encoders import EncoderSettings, TrainingSettings, check_training, training
 from remeasure.encoders.training import Pairs
 from remeasure.errors import RemeasureError

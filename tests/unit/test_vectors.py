@@ -4,6 +4,7 @@ import h5py
 import msgspec
 import numpy as np
 import pytest
+
 from remeasure import ranking, vectors
 from remeasure.encoders import EncoderSettings
 from remeasure.errors import RemeasureError
@@ -163,8 +164,10 @@ def test_training_sample_is_drawn_from_the_seed():
     assert list(vectors._training_sample(5, 10, 0)) == [0, 1, 2, 3, 4]
     drawn = vectors._training_sample(1000, 10, 7)
     assert len(set(drawn)) == 10 and list(drawn) == sorted(drawn)
-    assert list(drawn) == list(vectors._training_sample(1000, 10, 7)) != list(
-        vectors._training_sample(1000, 10, 8)
+    assert (
+        list(drawn)
+        == list(vectors._training_sample(1000, 10, 7))
+        != list(vectors._training_sample(1000, 10, 8))
     )
 
 
