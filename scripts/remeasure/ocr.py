@@ -14,6 +14,7 @@ from remeasure.records import OcrImage, OcrLine
 PACKAGES = ("rapidocr", "onnxruntime", "opencv-python-headless")
 """Distributions whose versions can change what is read."""
 _REC_BATCH = 1  # One line per call: a line's text does not depend on its neighbours, and is faster so.
+_LONGEST_SIDE_PX = 2000
 
 
 class OcrSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -26,22 +27,28 @@ class OcrSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 def engine_version() -> str:
     """Return one text for everything about the engine that can change what it reads."""
     versions = " ".join(f"{name}=={importlib.metadata.version(name)}" for name in PACKAGES)
-    return f"{versions} rec_batch={_REC_BATCH} use_cls=False"
+    return f"{versions} rec_batch={_REC_BATCH} use_cls=False longest_side={_LONGEST_SIDE_PX}"
 
 
 class OcrEngine:
     """A loaded engine (about 0.6 GB with a page tile in work). Not for several threads."""
 
     def __init__(self) -> None:
+        import cv2
         import onnxruntime
         from rapidocr import RapidOCR
 
+        cv2.setNumThreads(1)
         onnxruntime.set_default_logger_severity(3)
         self._engine = RapidOCR(
             params={
                 "Global.use_cls": False,
                 "Global.log_level": "critical",
                 "Rec.rec_batch_num": _REC_BATCH,
+                # As they are: by default a low last tile of a page is enlarged to 736 px, ten times the work.
+                "Det.limit_type": "max",
+                "Det.limit_side_len": _LONGEST_SIDE_PX,
+                "Global.max_side_len": _LONGEST_SIDE_PX,
                 "EngineConfig.onnxruntime.intra_op_num_threads": 1,
                 "EngineConfig.onnxruntime.inter_op_num_threads": 1,
                 "EngineConfig.onnxruntime.enable_cpu_mem_arena": True,
