@@ -5,19 +5,18 @@ import logging
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import msgspec
 
-from remeasure import cli, images, jsonl, pictures, provenance
+from remeasure import cli, images, items, jsonl, pictures, provenance, studies
 from remeasure.errors import RemeasureError
 from remeasure.files import sha256_bytes
 from remeasure.options import decode
 from remeasure.records import Fact, ImageRef, Item, Page
-from remeasure.studies import pixelrag_items
-from remeasure.studies.pixelrag_items import Candidate, FactBook, Settings
 
 log = logging.getLogger("remeasure.build_items")
-STUDIES = {"pixelrag": pixelrag_items}
 
 
 def read_flags(store: Path | None) -> dict[str, bytes]:
@@ -38,7 +37,7 @@ def read_flags(store: Path | None) -> dict[str, bytes]:
 
 
 def photograph(
-    chosen: Sequence[Candidate], flags: Mapping[str, bytes], settings: pictures.PictureSettings
+    chosen: Sequence[Any], flags: Mapping[str, bytes], settings: pictures.PictureSettings
 ) -> Iterator[tuple[Item, bytes | None]]:
     """Give every item that needs one its query picture, made from the page's flag."""
     for one in chosen:
@@ -49,39 +48,55 @@ def photograph(
             yield one.item, None
 
 
-def work(args: argparse.Namespace) -> None:
-    """Read facts, choose questions, take pictures, write."""
-    settings = decode(args.settings, Settings)
-    if args.study not in STUDIES:
-        raise RemeasureError(f"--study {args.study}: makes no questions; known: {', '.join(STUDIES)}")
-    study = STUDIES[args.study]
+def made(
+    study: ModuleType, args: argparse.Namespace, settings: Any, pages: list[Page]
+) -> tuple[list[Item], dict[str, bytes]]:
+    """Choose questions made from facts and take their pictures; returns items and picture members."""
+    if study.needs_pictures(args.bench, settings) and args.pictures is None:
+        raise RemeasureError(f"bench {args.bench} has questions with a picture; give --pictures")
     flags = read_flags(args.pictures) if study.needs_pictures(args.bench, settings) else {}
-    alike = pictures.too_alike(flags, settings.questions.pictures.alike_below)
-    usable = frozenset(set(flags) - set(alike) - set(settings.questions.pictures.skip))
-    pages = list(jsonl.read(args.pages, Page))
-    book = FactBook(jsonl.read(args.facts, Fact))
+    photos = settings.questions.pictures
+    alike = pictures.too_alike(flags, photos.alike_below)
+    usable = frozenset(set(flags) - set(alike) - set(photos.skip))
+    book = study.FactBook(jsonl.read(args.facts, Fact))
     chosen = study.bench_items(args.bench, settings, pages, book, usable)
-    items: list[Item] = []
+    found: list[Item] = []
     store: dict[str, bytes] = {}
-    for item, photo in photograph(chosen, flags, settings.questions.pictures):
+    for item, photo in photograph(chosen, flags, photos):
         if photo is not None:
             digest = sha256_bytes(photo)
             store[f"{digest}.jpg"] = photo
             ref = ImageRef(sha256=digest, path=str(args.images_out), member=f"{digest}.jpg")
             item = msgspec.structs.replace(item, images=(ref,))
-        items.append(item)
+        found.append(item)
+    return found, store
+
+
+def work(args: argparse.Namespace) -> None:
+    """Make questions from facts, or check the user's own; write."""
+    study = studies.load(args.study, "items")
+    settings = decode(args.settings, study.Settings)
+    if (args.own is None) == (args.facts is None):
+        raise RemeasureError("give either --facts, to make questions, or --own, a file with your own")
+    pages = list(jsonl.read(args.pages, Page))
+    if args.own:
+        found, store = items.own(args.own, pages, settings.n_items), {}
+    else:
+        found, store = made(study, args, settings, pages)
     images.write_store(args.images_out, sorted(store.items()))
-    jsonl.write(args.out, items)
-    log.info("%s: %d questions, %d with a picture", args.bench, len(items), len(store))
+    jsonl.write(args.out, found)
+    log.info("%s: %d questions, %d with a picture", args.bench, len(found), len(store))
+    given = [args.pages, args.facts, args.own, args.pictures]
     provenance.write_stage(
         args.record,
         stage="build_items",
         script="build_items.py",
         settings=msgspec.to_builtins(settings) | {"study": args.study, "bench": args.bench},
-        inputs=[args.pages, args.facts] + ([args.pictures] if args.pictures else []),
+        inputs=[path for path in given if path],
         outputs=[args.out, args.images_out],
         packages=["pillow", "numpy"],
-        counts={"items": len(items), "with_picture": len(store), "flags_too_alike": len(alike)},
+        also=(f"remeasure.studies.{args.study}_items",),
+        counts={"items": len(found), "with_picture": sum(bool(item.images) for item in found)},
     )
 
 
@@ -94,7 +109,8 @@ def main(argv=None) -> int:
     parser.add_argument("--study", required=True)
     parser.add_argument("--bench", required=True, help="bench or training set")
     parser.add_argument("--pages", type=Path, required=True, help="chosen pages of the corpus")
-    parser.add_argument("--facts", type=Path, required=True, help="facts of the whole archive")
+    parser.add_argument("--facts", type=Path, help="facts of the whole archive, to make questions from")
+    parser.add_argument("--own", type=Path, help="your own questions instead, JSONL")
     parser.add_argument(
         "--pictures", type=Path, help="flags by page id, zip; needed for questions with a picture"
     )

@@ -3,17 +3,17 @@
 import argparse
 from pathlib import Path
 
-from remeasure import building, cells, cli, jsonl, options, prompts, provenance
+from remeasure import building, cells, cli, items, jsonl, options, prompts, provenance, studies
 from remeasure.cells import JudgeSettings
 
 
 def work(args: argparse.Namespace) -> None:
     """Read items and responses, build messages, write requests."""
     settings = options.decode(args.settings, JudgeSettings)
-    study = building.load_study(args.study)
+    study = studies.load(args.study, "messages")
     texts = prompts.load(settings.prompts)
-    items = building.load_items(args.items)
-    requests = building.judge_requests(items, args.responses, study.judge_messages, settings, texts)
+    questions = items.load(args.items)
+    requests = building.judge_requests(questions, args.responses, study.judge_messages, settings, texts)
     n_requests = jsonl.write(args.out, requests)
     provenance.write_stage(
         args.record,
@@ -22,8 +22,8 @@ def work(args: argparse.Namespace) -> None:
         settings=cells.as_json(settings),
         inputs=[args.items, args.responses],
         outputs=[args.out],
-        counts={"requests": n_requests, "not_judged": len(items) - n_requests},
-        also=(building.study_module(args.study),),
+        counts={"requests": n_requests, "not_judged": len(questions) - n_requests},
+        also=(f"remeasure.studies.{args.study}_messages",),
     )
 
 

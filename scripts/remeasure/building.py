@@ -1,9 +1,7 @@
 """From items to request files, for readers and for judges: what all studies have in common."""
 
-import importlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from remeasure import evidence, jsonl, requests
@@ -13,46 +11,6 @@ from remeasure.evidence import Evidence
 from remeasure.records import ImageRef, Item, Passage, RenderedPage, Request, Response
 
 GRADED = ("answered", "cut_off")
-
-
-def study_module(study: str) -> str:
-    """Return the name of the module that holds a study's message functions."""
-    return f"remeasure.studies.{study}_messages"
-
-
-def load_study(study: str) -> ModuleType:
-    """Import a study's message functions.
-
-    Raises:
-        RemeasureError: there is no such study.
-    """
-    name = study_module(study)
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name != name:
-            raise
-        raise RemeasureError(
-            f"study {study!r} has no message functions (scripts/{name.replace('.', '/')}.py); "
-            "correct the name or write the module"
-        ) from None
-
-
-def load_items(path: Path) -> list[Item]:
-    """Read the items of a bench.
-
-    Raises:
-        RemeasureError: no items, a doubled id, an item without references.
-    """
-    items = list(jsonl.unique(jsonl.read(path, Item), "item_id", path))
-    if not items:
-        raise RemeasureError(f"{path}: holds no item; check the bench's settings and rebuild the file")
-    for number, item in enumerate(items, start=1):
-        if not item.references:
-            raise RemeasureError(
-                f"{path} line {number}: item {item.item_id!r} has no reference; rebuild the file"
-            )
-    return items
 
 
 def open_evidence(

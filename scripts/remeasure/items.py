@@ -1,13 +1,15 @@
 """Question files: one reader for all stages, whoever wrote the file."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+import msgspec
+
 from remeasure import jsonl
-from remeasure.errors import RemeasureError
+from remeasure.errors import RemeasureError, did_you_mean
 from remeasure.images import ImageReader
-from remeasure.records import Item
+from remeasure.records import Item, Page
 
 ITEM_ID = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
 
@@ -31,11 +33,31 @@ def load(path: Path, *, check_images: bool = False) -> list[Item]:
             for image in item.images:
                 if not Path(image.path).is_file():
                     raise RemeasureError(
-                        f"{path} line {number}: item {item.item_id!r} shows image file {image.path}, which is missing; "
+                        f"{path} line {number}: item {item.item_id!r} shows {image.path}, which is missing; "
                         "put it there or correct the path (relative to the working folder)"
                     )
                 if check_images:
                     reader.read(image)
+    return items
+
+
+def own(path: Path, pages: Sequence[Page], n_items: int | None) -> list[Item]:
+    """Read a user's own questions: the first ``n_items``, images verified, pages named by id or by path.
+
+    Raises:
+        RemeasureError: as ``load``, or an item names a page that the run does not use.
+    """
+    known = {page.path: page.page_id for page in pages} | {page.page_id: page.page_id for page in pages}
+    items = []
+    for number, item in enumerate(load(path, check_images=True)[:n_items], start=1):
+        strange = [page for page in item.relevant if page not in known]
+        if strange:
+            raise RemeasureError(
+                f"{path} line {number}: item {item.item_id!r} names page {strange[0]!r}, which is not "
+                f"among the {len(pages)} pages of the run{did_you_mean(strange[0], known)}; "
+                "correct it or use more pages"
+            )
+        items.append(msgspec.structs.replace(item, relevant=tuple(known[page] for page in item.relevant)))
     return items
 
 
@@ -44,7 +66,7 @@ def _checked(items: Iterable[Item], path: Path) -> Iterable[Item]:
         place = f"{path} line {number}"
         if not ITEM_ID.match(item.item_id):
             raise RemeasureError(
-                f"{place}: item_id {item.item_id!r} is not allowed; use 1 to 64 of the characters A-Z a-z 0-9 _ -"
+                f"{place}: item_id {item.item_id!r} is not allowed; use 1 to 64 of A-Z a-z 0-9 _ -"
             )
         if not item.question.strip():
             raise RemeasureError(

@@ -116,16 +116,13 @@ def too_alike(flags: Mapping[str, bytes], below: float) -> dict[str, str]:
         below: mean absolute colour distance, 0 to 1, on 32 x 24 pixels.
     """
     import numpy as np
+    from PIL import Image
 
     names = sorted(flags)
     if not names:
         return {}
-    small = np.stack(
-        [
-            np.asarray(load_picture(flags[name], name).resize((32, 24)), dtype=np.float32).ravel() / 255
-            for name in names
-        ]
-    )
+    thumbs = (load_picture(flags[name], name).resize((32, 24), Image.Resampling.BOX) for name in names)
+    small = np.stack([np.asarray(thumb, dtype=np.float32).ravel() / 255 for thumb in thumbs])
     found: dict[str, str] = {}
     for row, name in enumerate(names):
         distances = np.abs(small - small[row]).mean(axis=1)

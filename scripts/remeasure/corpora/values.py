@@ -18,13 +18,7 @@ MONTHS = (
     "January|February|March|April|May|June|July|August|September|October|November|December"  # as in the data
 )
 _NUMBER = r"-?\d[\d,]*(?:\.\d+)?(?: (?:million|billion|trillion))?"
-_UNITS = {
-    "sq km": ("square kilometers", "km2", "km²"),
-    "km": ("kilometers",),
-    "m": ("meters",),
-    "years": (),
-    "%": (" percent",),
-}
+_UNITS = {"sq km": "square kilometers", "km": "kilometers", "m": "meters", "%": "percent"}
 _NO_NAME = re.compile(r"(?:other|unspecified|none|no |unnamed|mixed|NA\b|\d)", re.IGNORECASE)
 
 
@@ -118,13 +112,15 @@ def read_quantity(text: str) -> Reading | None:
         return None
     number, unit = found["number"], found["unit"] or ""
     bare = number.replace(",", "")
-    others = [found[0].replace(number, form) for form in (number, bare)]
-    others += [
-        f"{form}{word if word[0] == ' ' else ' ' + word}"
-        for word in _UNITS.get(unit, ())
-        for form in (number, bare)
+    words = _UNITS.get(unit, "")
+    others = [
+        found[0].replace(number, bare),
+        f"{number} {words}" if words else "",
+        number,
+        bare,
+        first,
+        head(text),
     ]
-    others += [number, bare, first, head(text)]
     return Reading(value=found[0], aliases=_distinct(others, found[0]))
 
 

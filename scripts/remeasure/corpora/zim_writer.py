@@ -8,7 +8,7 @@ import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from remeasure.corpora import factbook, factbook_html
+from remeasure.corpora import factbook, factbook_html, values
 from remeasure.corpora.settings import ArchiveSettings
 from remeasure.errors import RemeasureError
 from remeasure.records import Record
@@ -57,7 +57,7 @@ def _redirects(countries: Sequence[factbook.Country], taken: set[str]) -> list[E
     names: dict[str, set[str]] = {}
     for country in countries:
         for place in ("conventional long form", "local long form", "local short form"):
-            name = factbook.lookup(country.data, f"Government > Country name > {place}")
+            name = values.head(factbook.lookup(country.data, f"Government > Country name > {place}") or "")
             if name and len(name) <= 60 and name not in taken:
                 names.setdefault(name, set()).add(country.name)
     return [

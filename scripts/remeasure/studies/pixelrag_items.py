@@ -48,10 +48,14 @@ class Questions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Settings of ``build_items.py``; either ``n_items`` in all, or ``items_per_page``."""
+    """Settings of ``build_items.py``: ``own`` questions, or made ones.
 
-    question_set: str
-    questions: Questions
+    Made are ``n_items`` in all, or ``items_per_page``.
+    """
+
+    own: str | None = None
+    question_set: str | None = None
+    questions: Questions | None = None
     n_items: int | None = None
     items_per_page: int | None = None
 
@@ -158,7 +162,11 @@ def _wrong_options(fact: Fact, book: FactBook, n: int, seed: str) -> list[str] |
     """Take values of the same field from other pages, none of which could pass as the right one."""
     taken = [normal(word) for word in (fact.value, *fact.aliases)]
     options: list[str] = []
-    others = (other for other in book.by_field[fact.field] if other.page_id != fact.page_id)
+    others = [other for other in book.by_field[fact.field] if other.page_id != fact.page_id]
+    if (here := _number(fact.value)) is not None:
+        # Numbers of the same size, otherwise a glance at the digits tells.
+        others.sort(key=lambda other: (abs((_number(other.value) or here) - here), other.page_id))
+        others = others[: 4 * n]
     for other in sorted(others, key=lambda other: _digest(seed, other.page_id)):
         words = [normal(word) for word in (other.value, *other.aliases)]
         if not any(word in known or known in word for word in words[:1] for known in taken) and not set(
@@ -171,9 +179,23 @@ def _wrong_options(fact: Fact, book: FactBook, n: int, seed: str) -> list[str] |
     return None
 
 
+def _questions(settings: Settings) -> Questions:
+    if settings.questions is None or settings.question_set is None:
+        raise RemeasureError(
+            "--settings: `questions` and `question_set` are missing; questions made from facts need them"
+        )
+    return settings.questions
+
+
+def _number(text: str) -> float | None:
+    """Return the number that a value begins with."""
+    found = re.match(r"-?\d[\d,]*(?:\.\d+)?", text)
+    return float(found[0].replace(",", "")) if found else None
+
+
 def needs_pictures(bench: str, settings: Settings) -> bool:
     """Return whether a bench has questions with a picture."""
-    templates = settings.questions.benches.get(bench)
+    templates = _questions(settings).benches.get(bench)
     return templates is not None and bool(templates.pictured or templates.choice)
 
 
@@ -199,8 +221,8 @@ def choose(groups: Mapping[str, Sequence[Candidate]], schedule: Sequence[str], s
     for name in schedule:
         if not left.get(name):
             raise RemeasureError(
-                f"only {len(chosen)} of {len(schedule)} questions can be made ({name}: {len(groups.get(name, ()))} "
-                "possible on these pages); ask for fewer items or take more pages"
+                f"only {len(chosen)} of {len(schedule)} questions can be made ({name}: "
+                f"{len(groups.get(name, ()))} possible on these pages); ask for fewer or take more pages"
             )
         best = min(left[name], key=lambda one: (pages[one.page_id], fields[one.kind, one.field]))
         left[name].remove(best)
@@ -229,7 +251,7 @@ def bench_items(
     Raises:
         RemeasureError: unknown bench, no pages in the set, too few possible questions.
     """
-    questions = settings.questions
+    questions = _questions(settings)
     here = [page for page in pages if page.set == settings.question_set]
     if not here:
         sets = ", ".join(sorted({page.set for page in pages})) or "none"
@@ -260,16 +282,18 @@ def _schedule(templates: BenchQuestions, n_items: int) -> list[str]:
     """Spread the items with a picture evenly over the list."""
     has_picture = bool(templates.pictured or templates.choice)
     share = templates.pictured_share if templates.pictured_share is not None else float(has_picture)
-    return ["picture" if int((i + 1) * share) > int(i * share) else "text" for i in range(n_items)]
+    due = [int(count * share + 1e-9) for count in range(n_items + 1)]  # 0.57 * 100 is a little less than 57
+    return ["picture" if due[i + 1] > due[i] else "text" for i in range(n_items)]
 
 
 def _training_items(bench: str, settings: Settings, pages: Sequence[Page], book: FactBook) -> list[Candidate]:
-    templates = BenchQuestions(direct=settings.questions.training)
+    questions = _questions(settings)
+    templates = BenchQuestions(direct=questions.training)
     found: list[Candidate] = []
     for page in pages:
-        possible = candidates(bench, templates, page, book, settings.questions)
+        possible = candidates(bench, templates, page, book, questions)
         count = min(settings.items_per_page or 0, len(possible))
-        found += choose({"text": possible}, ["text"] * count, settings.questions.salt)
+        found += choose({"text": possible}, ["text"] * count, questions.salt)
     return found
 
 
