@@ -28,6 +28,10 @@ def _corpus_records(plan: Plan, run: str, study: str, arm: Arm) -> list[str]:
     name = plan.study_run(run, study).corpus
     corpus, here = plan.corpus(run, name), f"results/{run}/corpora/{name}"
     found = [f"{here}/pages.json"]
+    reader = plan.model(run, plan.study_run(run, study).reader)
+    if reader.corpus_files:  # the reader's own server reads files of the corpus, whatever the arm
+        served = [record_of(name) for name in reader.corpus_files.values()]
+        found += [f"{here}/{name}" for name in (*served, "tiles/corpus.json", "passages/passages.json")]
     found += [record_of(path) for path in (corpus.archive, corpus.pictures) if path and is_made(path)]
     if arm.retriever is None:
         return found
