@@ -3,7 +3,6 @@
 import argparse
 import collections
 import logging
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,6 +23,10 @@ log = logging.getLogger("remeasure.render_tiles")
 
 # Part of every key: a changed way to render must not pick up what an older one left behind.
 PROTOCOL = "tiles@1"
+COUNTS = (
+    *("rendered", "failed", "tiles", "blank_tiles", "repeated_tiles"),
+    *("pages_with_remainder", "pages_with_note"),
+)
 
 
 def make_jobs(
@@ -96,35 +99,50 @@ def require_some(args: argparse.Namespace, pages: list[Page], failures: dict[str
     )
 
 
+def render_missing(
+    args: argparse.Namespace,
+    archive: Archive,
+    program: Path,
+    settings: RenderSettings,
+    spool: Spool,
+    jobs: list[Job],
+) -> Pool:
+    """Render the jobs that the spool does not hold yet; returns the pool with its failures and figures."""
+    todo = [job for job in jobs if spool.get(job.key) is None]
+    log.info(
+        "%d already rendered, %d to render, %d browsers", len(jobs) - len(todo), len(todo), args.browsers
+    )
+    with PageServer(archive) as server:
+        pool = Pool(
+            program=program,
+            sandbox=browser.use_sandbox(args.sandbox),
+            port=server.port,
+            n_browsers=args.browsers,
+            settings=settings,
+            keep=lambda job, page: spool.put(job.key, page),
+        )
+        pool.render(todo)
+    return pool
+
+
 def work(args: argparse.Namespace) -> None:
-    """Render what is not in the spool yet, then write manifest, tiles and record."""
+    """Render what is not in the spool yet, then write tiles, manifest and record."""
     settings = decode(args.settings, RenderSettings)
     archive = Archive(args.archive)
     pages = list(jsonl.unique(jsonl.read(args.pages, Page), "page_id", args.pages))
-    if not pages:
-        raise RemeasureError(f"{args.pages}: no pages, expected at least one; delete it and rerun its target")
+    if not pages or args.browsers < 1:
+        what = f"{args.pages}: no pages" if not pages else f"--browsers {args.browsers}"
+        raise RemeasureError(f"{what}; expected at least one")
     program = browser.find_browser(args.browser)
     facts = {"browser": browser.version(program), "fonts": browser.fonts().as_facts()}
     surroundings = (PROTOCOL, archive.identity, jsonl.encode(settings).decode(), jsonl.encode(facts).decode())
     job_list, failures = make_jobs(archive, pages, surroundings)
     jobs = {job.page_id: job for job in job_list}
     spool = Spool(args.tiles_out.parent / "spool")
-    todo = [job for job in job_list if spool.get(job.key) is None]
-    sandbox = browser.use_sandbox(args.sandbox)
-    log.info(
-        "%d pages, %d already rendered, %d browsers", len(pages), len(job_list) - len(todo), args.browsers
-    )
-    start = time.monotonic()
-    with PageServer(archive) as server:
-        pool = Pool(
-            program, sandbox, server.port, args.browsers, settings, lambda job, page: spool.put(job.key, page)
-        )
-        pool.render(todo)
+    pool = render_missing(args, archive, program, settings, spool, job_list)
     failures |= pool.failures
     require_some(args, pages, failures)
-    counts: dict[str, int] = collections.Counter(
-        rendered=0, failed=0, tiles=0, blank_tiles=0, repeated_tiles=0
-    )
+    counts: dict[str, int] = collections.Counter(dict.fromkeys(COUNTS, 0))
     images.write_store(args.tiles_out, members(pages, jobs, failures, spool, counts))
     jsonl.write(args.manifest_out, outcomes(pages, jobs, failures, spool))
     provenance.write_stage(
@@ -139,17 +157,7 @@ def work(args: argparse.Namespace) -> None:
         facts={"renderer": "chromium", "protocol": PROTOCOL, "archive": archive.identity, **facts},
     )
     spool.remove()
-    log.info(
-        "pages %d ok=%d failed=%d tiles=%d blank=%d in %.1f s, %.0f %% inside capture calls, %d restarts",
-        len(pages),
-        counts["rendered"],
-        counts["failed"],
-        counts["tiles"],
-        counts["blank_tiles"],
-        time.monotonic() - start,
-        100 * pool.capture_share,
-        pool.n_restarts,
-    )
+    log.info("%s", pool.summary(counts))
 
 
 def main(argv=None) -> int:

@@ -215,6 +215,10 @@ async def _compare(tab: Tab, seen: dict[str, Any], grid: tiles.Grid, captures: l
     for index, capture in enumerate(captures):
         if capture.problem is not None:
             raise CaptureTrouble(f"tile {index} {capture.problem}")
+    words = sha256_bytes(repr((seen["text"], [url.split("/", 3)[-1] for url in seen["sources"]])).encode())
+    before, tab.last = tab.last, (words, captures[0].sha256)
+    if before[1] == captures[0].sha256 and before[0] != words and not captures[0].blank:
+        raise CaptureTrouble("the first tile shows the page before")
     after = await _ask(tab, "measure()") if len(captures) > 1 else seen
     if (after["height"], after["width"]) != (seen["height"], seen["width"]):
         raise CaptureTrouble("the page changed its size while it was captured")
@@ -228,10 +232,6 @@ async def _compare(tab: Tab, seen: dict[str, Any], grid: tiles.Grid, captures: l
             here, there = [await _described(tab, grid.rectangles[number]) for number in (index, other)]
             if here != there:
                 raise CaptureTrouble(f"tile {index} is a copy of tile {other}, but the page differs there")
-    words = sha256_bytes(repr((seen["text"], [url.split("/", 3)[-1] for url in seen["sources"]])).encode())
-    if tab.last[1] == captures[0].sha256 and tab.last[0] != words and not captures[0].blank:
-        raise CaptureTrouble("the first tile shows the page before")
-    tab.last = (words, captures[0].sha256)
 
 
 async def _compare_flat(
@@ -251,15 +251,8 @@ async def _described(tab: Tab, place: tiles.Rectangle) -> list[Any]:
     return await _ask(tab, f"describe({place.x_px},{place.y_px},{place.width_px},{place.height_px})")
 
 
-def _record(
-    tab: Tab, page_id: str, seen: dict[str, Any], grid: tiles.Grid, captures: list[tiles.Capture]
-) -> CapturedPage:
-    notes = set(tab.notes)
-    if grid.dropped_bottom_px:
-        notes.add(f"remainder rule: the last {grid.dropped_bottom_px} px of the height were left out")
-    if grid.dropped_right_px:
-        notes.add(f"remainder rule: the last {grid.dropped_right_px} px of the width were left out")
-    refs = tuple(
+def _tile_refs(page_id: str, grid: tiles.Grid, captures: list[tiles.Capture]) -> tuple[TileRef, ...]:
+    return tuple(
         TileRef(
             tile_id=f"{page_id}/{index:04d}",
             member=f"{page_id}/tile_{index:04d}.jpg",
@@ -271,6 +264,16 @@ def _record(
         )
         for index, (place, capture) in enumerate(zip(grid.rectangles, captures, strict=True))
     )
+
+
+def _record(
+    tab: Tab, page_id: str, seen: dict[str, Any], grid: tiles.Grid, captures: list[tiles.Capture]
+) -> CapturedPage:
+    notes = set(tab.notes)
+    if grid.dropped_bottom_px:
+        notes.add(f"remainder rule: the last {grid.dropped_bottom_px} px of the height were left out")
+    if grid.dropped_right_px:
+        notes.add(f"remainder rule: the last {grid.dropped_right_px} px of the width were left out")
     pictures = tuple(
         PictureRef(
             picture_id=f"{page_id}/picture-{index:02d}", x_px=x, y_px=y, width_px=width, height_px=height
@@ -285,7 +288,7 @@ def _record(
             reason="; ".join(sorted(notes)) or None,
             width_px=seen["width"],
             height_px=seen["height"],
-            tiles=refs,
+            tiles=_tile_refs(page_id, grid, captures),
             pictures=pictures,
         ),
         tiles=tuple(capture.data for capture in captures),

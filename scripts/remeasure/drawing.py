@@ -46,7 +46,6 @@ def draw(
     """
     from playwright.sync_api import Error, sync_playwright
 
-    names = list(pictures)
     drawn: dict[str, bytes] = {}
     try:
         with sync_playwright() as driver:
@@ -55,23 +54,23 @@ def draw(
             )
             page = launched.new_page()
             page.set_default_timeout(_TIMEOUT_MS)
-            for first in range(0, len(names), _AT_ONCE):
-                part = names[first : first + _AT_ONCE]
+            for part in _parts(list(pictures)):
                 texts = [base64.b64encode(pictures[name]).decode() for name in part]
                 answers = page.evaluate(_DRAW, [texts, width_px, height_px])
-                drawn |= {
-                    name: base64.b64decode(text)
-                    for name, text in zip(part, answers, strict=True)
-                    if text is not None
-                }
+                found = zip(part, answers, strict=True)
+                drawn |= {name: base64.b64decode(text) for name, text in found if text is not None}
             launched.close()
     except Error as error:
         raise RemeasureError(
             f"{program}: the browser could not draw ({error.message.splitlines()[0]}); "
             "run it by hand to see more, or give --sandbox false where its sandbox is not allowed"
         ) from None
-    if missing := [name for name in names if name not in drawn]:
+    if missing := [name for name in pictures if name not in drawn]:
         raise RemeasureError(
             f"pictures {', '.join(missing[:5])}: no SVG that Chromium can draw; fetch them again"
         )
     return drawn
+
+
+def _parts(names: list[str]) -> list[list[str]]:
+    return [names[first : first + _AT_ONCE] for first in range(0, len(names), _AT_ONCE)]

@@ -6,7 +6,7 @@ import logging
 import os
 import signal
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -87,6 +87,14 @@ class Pool:
     def capture_share(self) -> float:
         """Share of the browsers' time that passed inside the browser's capture call, 0 to 1."""
         return self.capture_s / (self.seconds * self.n_browsers) if self.seconds else 0.0
+
+    def summary(self, counts: Mapping[str, int]) -> str:
+        """Return the last line of a log: what became of the pages, how long it took, and where time went."""
+        return (
+            f"pages ok={counts['rendered']} failed={counts['failed']} tiles={counts['tiles']} "
+            f"blank={counts['blank_tiles']} rendered in {self.seconds:.1f} s, {self.capture_share:.0%} of it "
+            f"inside capture calls, {self.n_restarts} browsers restarted"
+        )
 
     async def _render(self, jobs: list[Job]) -> None:
         from playwright.async_api import async_playwright
@@ -169,15 +177,21 @@ class _Worker:
                 await self._close()
                 break
             except Error as error:
-                reason = f"the browser stopped: {error.message.splitlines()[0]}"
-                log.warning("%s: %s; starting it again", job.page_id, reason)
-                pool.n_restarts += 1
-                await self._close()
+                reason = await self._recover(job, error.message.splitlines()[0])
             else:
                 pool.keep(job, page)
                 return
         pool.failures[job.page_id] = reason
         log.warning("%s: failed: %s", job.page_id, reason)
+
+    async def _recover(self, job: Job, said: str) -> str:
+        """Return the reason of an interrupted page; start a browser that is gone again with the next page."""
+        if self.browser.is_connected() and "crash" not in said:
+            return f"the page went elsewhere while it was looked at ({said})"
+        log.warning("%s: the browser stopped (%s); starting it again", job.page_id, said)
+        self.pool.n_restarts += 1
+        await self._close()
+        return f"the browser stopped ({said})"
 
     async def _start(self) -> None:
         from playwright.async_api import Error
