@@ -7,14 +7,31 @@ from pathlib import Path
 import msgspec
 
 from remeasure import cli, options, provenance, vectors
+from remeasure.errors import RemeasureError
 
 log = logging.getLogger("remeasure.build_index")
+
+
+def check_encoder(settings: vectors.IndexSettings, found: vectors.Identity, place: Path) -> None:
+    """Refuse vectors that the configured encoder cannot have made.
+
+    Raises:
+        RemeasureError: another unit, or an adapter on one side only.
+    """
+    said = settings.encoder
+    if said.unit != found.unit or said.trained != (found.adapter_sha256 is not None):
+        made = "with" if found.adapter_sha256 else "without"
+        raise RemeasureError(
+            f"{place}: vectors of {found.unit} made {made} an adapter, but encoder {said.name} is of "
+            f"{said.unit} and trained is {str(said.trained).lower()}; delete it and rerun the embedding"
+        )
 
 
 def work(args: argparse.Namespace) -> None:
     """Read and check vectors, build, write."""
     settings = options.decode(args.settings, vectors.IndexSettings)
     found = vectors.read_descriptors(args.descriptors, args.order)
+    check_encoder(settings, found.identity, args.descriptors)
     index, facts = vectors.build_index(found.vectors, settings)
     vectors.write_index(args.out, index)
     n_repeated = vectors.n_repeated(found.vectors)

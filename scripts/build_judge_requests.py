@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from remeasure import building, cells, cli, jsonl, options, prompts, provenance
+from remeasure import building, cells, cli, items, jsonl, options, prompts, provenance
 from remeasure.cells import JudgeSettings
 
 
@@ -12,8 +12,8 @@ def work(args: argparse.Namespace) -> None:
     settings = options.decode(args.settings, JudgeSettings)
     study = building.load_study(args.study)
     texts = prompts.load(settings.prompts)
-    items = building.load_items(args.items)
-    requests = building.judge_requests(items, args.responses, study.judge_messages, settings, texts)
+    questions = items.load(args.items)
+    requests = building.judge_requests(questions, args.responses, study.judge_messages, settings, texts)
     n_requests = jsonl.write(args.out, requests)
     provenance.write_stage(
         args.record,
@@ -22,7 +22,7 @@ def work(args: argparse.Namespace) -> None:
         settings=cells.as_json(settings),
         inputs=[args.items, args.responses],
         outputs=[args.out],
-        counts={"requests": n_requests, "not_judged": len(items) - n_requests},
+        counts={"requests": n_requests, "not_judged": len(questions) - n_requests},
         also=(building.study_module(args.study),),
     )
 

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from remeasure import building, cells, cli, evidence, jsonl, options, prompts, provenance
+from remeasure import building, cells, cli, evidence, items, jsonl, options, prompts, provenance
 from remeasure.cells import AskSettings
 
 
@@ -12,15 +12,17 @@ def work(args: argparse.Namespace) -> None:
     settings = options.decode(args.settings, AskSettings)
     study = building.load_study(args.study)
     texts = prompts.load(settings.prompts)
-    items = building.load_items(args.items)
+    questions = items.load(args.items)
     evidence_of = building.open_evidence(
-        settings, items, args.ranking, args.manifest, args.tiles, args.passages
+        settings, questions, args.ranking, args.manifest, args.tiles, args.passages
     )
     retrieves = settings.evidence != "none"
     rows: list[tuple[str, int]] = []
 
     def requests():
-        for request, n_parts in building.reader_requests(items, evidence_of, study.messages, settings, texts):
+        for request, n_parts in building.reader_requests(
+            questions, evidence_of, study.messages, settings, texts
+        ):
             rows.append((request.custom_id, n_parts))
             yield request
         if retrieves:

@@ -101,10 +101,14 @@ def report(trained: Trained, settings: TrainingSettings, pairs: tuple[Pairs, Pai
     """Return what people want to know about the training, ready for JSON."""
     before, after = trained.steps[0], trained.steps[trained.chosen]
     better = trained.chosen > 0
-    used = f"step {trained.chosen} is used: dev MRR {before.dev_mrr:.4f} before, {after.dev_mrr:.4f} after"
+    numbers = (
+        f"dev MRR {before.dev_mrr:.4f} before, {after.dev_mrr:.4f} after; "
+        f"dev loss {before.dev_loss:.4f} before, {after.dev_loss:.4f} after"
+    )
     unused = f"no step was better on dev than the base encoder (MRR {before.dev_mrr:.4f}): nothing changes"
     return {
-        "outcome": used if better else unused,
+        "outcome": f"step {trained.chosen} is used: {numbers}" if better else unused,
+        "criterion": "highest MRR on dev, then lowest loss on dev, then earliest step",
         "is_identity": not better,
         "chosen_step": trained.chosen,
         "dev_mrr_before": before.dev_mrr,

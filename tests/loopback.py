@@ -10,11 +10,23 @@ reset | cut | empty | html | no_choices | wrong_model | length | filter | refusa
 import argparse
 import asyncio
 import json
+import os
 import sys
 import threading
 import time
 from collections import Counter
 from pathlib import Path
+
+_FINISH = {"length": "length", "filter": "content_filter"}
+_BODIES = {
+    "empty": b"",
+    "html": b"<html><body>Please log in to the proxy</body></html>",
+    "no_choices": b'{"object": "chat.completion"}',
+}
+
+
+def _error(message: str) -> bytes:
+    return json.dumps({"error": {"message": message}}).encode()
 
 
 def prompt_of(body: dict) -> str:
@@ -124,62 +136,42 @@ class Loopback:
 
     async def _behave(self, body: dict, headers: dict, prompt: str, writer: asyncio.StreamWriter) -> bool:
         word, _, value = self.behave(prompt, self.calls[prompt]).partition(" ")
-        if self.delay_s:
-            await asyncio.sleep(self.delay_s)
-        text, finish, model, extra = f"answer to {prompt}", "stop", self.served_name, {}
+        await asyncio.sleep(self.delay_s)
         if word in ("slow", "hang"):
             await asyncio.sleep(float(value or 3600))
-        elif word == "say":
-            text = value
-        elif word == "status":
-            number, _, retry_after = value.partition(" ")
-            more = {"Retry-After": retry_after} if retry_after else {}
-            self._reply(
-                writer, int(number), json.dumps({"error": {"message": f"told {number}"}}).encode(), more
-            )
-            return True
-        elif word == "reset":
+        if word == "reset":
             writer.transport.abort()
             return False
-        elif word == "cut":
+        if word == "cut":
             writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n" + b'{"choices": [')
             await writer.drain()
             return False
-        elif word == "empty":
-            self._reply(writer, 200, b"")
-            return True
-        elif word == "html":
-            self._reply(writer, 200, b"<html><body>Please log in to the proxy</body></html>")
-            return True
-        elif word == "no_choices":
-            self._reply(writer, 200, b'{"object": "chat.completion"}')
-            return True
+        if word == "status":
+            number, _, retry_after = value.partition(" ")
+            more = {"Retry-After": retry_after} if retry_after else {}
+            self._reply(writer, int(number), _error(f"told {number}"), more)
         elif word == "echo_key":
-            said = {"error": {"message": f"bad request with {headers.get('authorization')}"}}
-            self._reply(writer, 400, json.dumps(said).encode())
-            return True
-        elif word == "wrong_model":
-            model = "another"
-        elif word == "length":
-            finish = "length"
-        elif word == "filter":
-            finish = "content_filter"
-        elif word == "refusal":
-            text, extra = None, {"refusal": "I will not"}
-        elif word == "null":
-            text = None
+            self._reply(writer, 400, _error(f"bad request with {headers.get('authorization')}"))
+        elif word in _BODIES:
+            self._reply(writer, 200, _BODIES[word])
         else:
-            assert word == "ok", word
-        document = {
+            self._reply(writer, 200, json.dumps(self._document(word, value, prompt)).encode())
+            await writer.drain()
+            self.finished[prompt] += 1
+        return True
+
+    def _document(self, word: str, value: str, prompt: str) -> dict:
+        """Return a chat completion."""
+        assert word in ("ok", "slow", "hang", "say", *_FINISH, "wrong_model", "refusal", "null"), word
+        message = {"content": value if word == "say" else f"answer to {prompt}"}
+        if word in ("refusal", "null"):
+            message = {"content": None} | ({"refusal": "I will not"} if word == "refusal" else {})
+        return {
             "id": f"chatcmpl-{self.calls.total()}",
-            "model": model,
-            "choices": [{"index": 0, "finish_reason": finish, "message": {"content": text} | extra}],
+            "model": "another" if word == "wrong_model" else self.served_name,
+            "choices": [{"index": 0, "finish_reason": _FINISH.get(word, "stop"), "message": message}],
             "usage": {"prompt_tokens": len(prompt), "completion_tokens": 3, "details": {"x": 1}},
         }
-        self._reply(writer, 200, json.dumps(document).encode())
-        await writer.drain()
-        self.finished[prompt] += 1
-        return True
 
     @staticmethod
     def _reply(writer: asyncio.StreamWriter, status: int, body: bytes, more: dict | None = None) -> None:
@@ -205,16 +197,12 @@ def main() -> None:
     if args.fail:
         sys.exit("cannot load the weights: file truncated")
     if args.environment_file:
-        import os
-
         args.environment_file.write_text(json.dumps(dict(os.environ)))
     server = Loopback(args.list_name or args.served_name, args.delay, args.port, keep=False)
     server.health_after = args.health_after
 
     def behave(prompt: str, nth: int) -> str:
         if args.die_after and server.n_calls >= args.die_after:
-            import os
-
             print("out of memory", file=sys.stderr, flush=True)
             os._exit(3)
         return "ok"
@@ -222,8 +210,6 @@ def main() -> None:
     server.behave = behave
     with server:
         if args.pid_file:
-            import os
-
             args.pid_file.write_text(str(os.getpid()))
         args.port_file.write_text(str(server.port))
         sys.stdin.buffer.read()

@@ -38,23 +38,6 @@ def load_study(study: str) -> ModuleType:
         ) from None
 
 
-def load_items(path: Path) -> list[Item]:
-    """Read the items of a bench.
-
-    Raises:
-        RemeasureError: no items, a doubled id, an item without references.
-    """
-    items = list(jsonl.unique(jsonl.read(path, Item), "item_id", path))
-    if not items:
-        raise RemeasureError(f"{path}: holds no item; check the bench's settings and rebuild the file")
-    for number, item in enumerate(items, start=1):
-        if not item.references:
-            raise RemeasureError(
-                f"{path} line {number}: item {item.item_id!r} has no reference; rebuild the file"
-            )
-    return items
-
-
 def open_evidence(
     settings: AskSettings,
     items: list[Item],

@@ -76,6 +76,8 @@ class TileRef(Record, kw_only=True):
     member: str
     """Name inside ``tiles.zip``."""
     sha256: str
+    x_px: int = 0
+    """Above 0 only for the right-hand columns of a page that is wider than the viewport."""
     y_px: int
     height_px: int
     width_px: int

@@ -165,8 +165,8 @@ def rank(
                 )
             if len(ids) < expected:
                 raise RemeasureError(
-                    f"item {item.item_id}: {len(ids)} hits, expected {expected}; an inverted index probes too "
-                    "few lists: raise nprobe, or use kind flat"
+                    f"item {item.item_id}: {len(ids)} hits, expected {expected}; the index probes too few "
+                    "lists: raise nprobe, or use kind flat"
                 )
             yield item, Ranked(item_id=item.item_id, ids=tuple(ids), scores=tuple(values))
 

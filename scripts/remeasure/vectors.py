@@ -5,6 +5,7 @@ travels with the vectors from the encoder to the search, so that vectors of diff
 """
 
 import hashlib
+import logging
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -215,6 +216,15 @@ def n_repeated(vectors: np.ndarray) -> int:
     return len(vectors) - len({row.tobytes() for row in vectors})
 
 
+def _faiss():
+    """Import FAISS without its chatter and with one thread, so that sums do not depend on the machine."""
+    logging.getLogger("faiss.loader").setLevel(logging.WARNING)
+    import faiss
+
+    faiss.omp_set_num_threads(1)
+    return faiss
+
+
 def build_index(vectors: np.ndarray, settings: IndexSettings):
     """Build a FAISS index of inner products whose ids are the row positions.
 
@@ -229,9 +239,7 @@ def build_index(vectors: np.ndarray, settings: IndexSettings):
         PixelRAG uses IVF-Flat with an unseeded training sample; here the sample is drawn from the seed and
         its row numbers are hashed into the facts.
     """
-    import faiss
-
-    faiss.omp_set_num_threads(1)
+    faiss = _faiss()
     n, dim = vectors.shape
     if settings.kind == "flat":
         index = faiss.IndexFlatIP(dim)
@@ -264,10 +272,8 @@ def _training_sample(n: int, limit: int, seed: int) -> np.ndarray:
 
 def write_index(path: Path, index) -> None:
     """Write a FAISS index, whole or not at all."""
-    import faiss
-
     with atomic_path(path) as temporary:
-        faiss.write_index(index, str(temporary))
+        _faiss().write_index(index, str(temporary))
 
 
 def read_index(path: Path, n: int, dim: int):
@@ -276,9 +282,7 @@ def read_index(path: Path, n: int, dim: int):
     Raises:
         RemeasureError: missing, damaged, or not n vectors of dim dimensions.
     """
-    import faiss
-
-    faiss.omp_set_num_threads(1)
+    faiss = _faiss()
     try:
         index = faiss.read_index(str(path))
     except RuntimeError as error:

@@ -5,10 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from remeasure import building, images, jsonl
+from remeasure import building, images, jsonl, prompts, requests
 from remeasure.cells import AskSettings, Cell, JudgeCell, JudgeSettings, Sampling
+from remeasure.embedded import chat
+from remeasure.embedded.prompt import understand
 from remeasure.errors import RemeasureError
 from remeasure.evidence import NOTHING, Evidence
+from remeasure.files import sha256_file
+from remeasure.fingerprint import SCRIPTS
 from remeasure.prompts import PromptFiles
 from remeasure.records import ImageRef, Item, Response
 from remeasure.studies.pixelrag_messages import judge_messages, messages
@@ -206,3 +210,45 @@ def test_only_answers_that_can_be_graded_go_to_the_judge(tmp_path):
 def test_responses_of_other_items_are_an_error(tmp_path):
     with pytest.raises(RemeasureError, match="2 ids stand only in .*first 'q1'"):
         judge_requests(tmp_path, [item(item_id="q2")], [response()])
+
+
+def own_prompts() -> dict[str, str]:
+    """Return the prompts of the repository as the workflow names them: relative to it."""
+    paths = sorted((SCRIPTS.parent / "config/prompts/pixelrag/own").glob("*.txt"))
+    files = PromptFiles(
+        profile="own",
+        files={path.stem: str(path.relative_to(SCRIPTS.parent)) for path in paths},
+        sha256={path.stem: sha256_file(path) for path in paths},
+    )
+    return prompts.load(files)
+
+
+def understood(question: Item, evidence: Evidence, **more):
+    """Return what the embedded page reader makes of our messages, sent as the executor sends them."""
+    asked = messages(question, evidence, cell(prompts=own_prompts(), **more))
+    body = {"model": "m", "messages": asked, "max_tokens": 9, "thinking": False}
+    wire = requests.translate(body, requests.dialect_of("embedded"), "m", None)
+    with_bytes = requests.with_image_urls(wire, lambda ref: f"data:image/png;base64,{ref.sha256[:4]}")
+    return understand(chat.parse(jsonl.encode(with_bytes)))
+
+
+@pytest.mark.parametrize("photos", [(), (PHOTO,)])
+@pytest.mark.parametrize(("evidence", "n_tiles"), [(SHOWN_TILES, 3), (SHOWN_TEXT, 0), (NOTHING, 0)])
+@pytest.mark.parametrize("instruction", ["short_answer", "exact_answer", None])
+def test_the_embedded_reader_understands_every_layout(photos, evidence, n_tiles, instruction):
+    found = understood(item(question="Who wrote it?", images=photos), evidence, instruction=instruction)
+    assert found.question == "Who wrote it?" and found.options == ()
+    assert len(found.images) == n_tiles + len(photos)
+    assert found.evidence == "\n\n".join(evidence.texts)
+    assert bool(found.instruction) == bool(instruction)
+    assert found.wants_exact_line == (instruction == "exact_answer")
+
+
+@pytest.mark.parametrize(("evidence", "n_tiles"), [(SHOWN_TILES, 3), (SHOWN_TEXT, 0), (NOTHING, 0)])
+def test_the_embedded_reader_understands_a_choice(evidence, n_tiles):
+    question = item(question="Which city?", images=(PHOTO,), meta={"options": ["Rome", "Oslo"]})
+    found = understood(question, evidence, layout="choice", instruction=None)
+    assert found.question == "Which city?"
+    assert [(option.letter, option.text) for option in found.options] == [("A", "Rome"), ("B", "Oslo")]
+    assert len(found.images) == n_tiles + 1 and found.instruction
+    assert [line for line in found.evidence.split("\n") if line.strip("- ")] == list(evidence.texts)

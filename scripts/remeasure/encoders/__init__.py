@@ -14,15 +14,15 @@ T = TypeVar("T")
 class EncoderSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One encoder of a run: which unit of the corpus it embeds with which model."""
 
-    name: str
-    """Name in the configuration."""
+    name: str = "encoder"
+    """Name in the configuration, for messages."""
     unit: Literal["tiles", "passages", "lines", "pictures"]
     model: str
-    max_tokens: int | None
+    max_tokens: int | None = None
     """Text encoders: longer texts are cut at the end."""
-    size_px: int | None
+    size_px: int | None = None
     """Photo encoders: side of the square that every picture is resized to."""
-    trained: bool
+    trained: bool = False
     """Whether a trained adapter belongs to the encoder."""
 
 
