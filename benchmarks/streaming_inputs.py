@@ -136,6 +136,8 @@ def options(settings: Any, **files: str) -> list[str]:
 
 
 def _requests(arm: str, n_items: int, n_units: int, rng: random.Random) -> list[str]:
+    # References only: the images are looked for, but not opened.
+    Path("images.zip").touch()
     jsonl.write(Path("items.jsonl"), items(rng, n_items, store="images.zip" if arm == "base" else None))
     jsonl.write(Path("ranking.jsonl"), ranking(rng, n_items, n_units))
     if arm == "base":
@@ -337,7 +339,7 @@ def search(n: int, rng: random.Random, sources: Path) -> list[str]:
 
 
 def tiles_read(n: int, rng: random.Random, sources: Path) -> list[str]:
-    """OCR of n short tiles with three lines each."""
+    """OCR of n small tiles with three short lines each."""
     import io
 
     from PIL import Image, ImageDraw, ImageFont
@@ -346,16 +348,39 @@ def tiles_read(n: int, rng: random.Random, sources: Path) -> list[str]:
     pages: list[RenderedPage] = []
     font = ImageFont.load_default(24)
     for page in manifest(n):
-        picture = Image.new("RGB", (875, 160), "white")
-        lines = "\n".join(text(rng, 6) for _ in range(3))
+        picture = Image.new("RGB", (480, 480), "white")
+        lines = "\n".join(text(rng, 3) for _ in range(3))
         ImageDraw.Draw(picture).multiline_text((20, 10), lines, "black", font, spacing=14)
         stream = io.BytesIO()
         picture.save(stream, "JPEG", quality=85)
         members.append((page.tiles[0].member, stream.getvalue()))
-        tile = _fields(page.tiles[0]) | {"sha256": sha256_bytes(members[-1][1]), "height_px": 160}
-        pages.append(RenderedPage(**_fields(page) | {"tiles": (TileRef(**tile),), "height_px": 160}))
+        tile = _fields(page.tiles[0]) | {"sha256": sha256_bytes(members[-1][1]), "height_px": 480}
+        pages.append(RenderedPage(**_fields(page) | {"tiles": (TileRef(**tile),), "height_px": 480}))
     images.write_store(Path("tiles.zip"), members)
     jsonl.write(Path("manifest.jsonl"), pages)
+    files = {"manifest": "manifest.jsonl", "tiles": "tiles.zip", "processes": "1", "journal": "journal"}
+    settings = PLAN.ocr(RUN, "factbook")
+    return ["read_tiles.py", *options(settings, **files, out="ocr.jsonl", record="ocr.json")]
+
+
+def tiles_known(n: int, rng: random.Random, sources: Path) -> list[str]:
+    """Records of n tiles that were read before, of forty lines each: nothing is left to OCR."""
+    from remeasure.ocr import TileJournal, engine_version
+    from remeasure.records import OcrImage, OcrLine
+
+    jsonl.write(Path("manifest.jsonl"), manifest(n))
+    Path("tiles.zip").touch()
+    with TileJournal(Path("journal"), engine_version()) as journal:
+        for page in manifest(n):
+            lines = tuple(
+                OcrLine(text=text(rng, 8), box=(20, 24 * row, 800, 24 * row + 20), confidence=0.99)
+                for row in range(40)
+            )
+            tile = page.tiles[0]
+            image = OcrImage(
+                sha256=tile.sha256, tile_id=tile.tile_id, width_px=875, height_px=1024, lines=lines
+            )
+            journal.add(image)
     files = {"manifest": "manifest.jsonl", "tiles": "tiles.zip", "processes": "1", "journal": "journal"}
     settings = PLAN.ocr(RUN, "factbook")
     return ["read_tiles.py", *options(settings, **files, out="ocr.jsonl", record="ocr.json")]
@@ -384,3 +409,25 @@ def pages_chosen(n: int, rng: random.Random, sources: Path) -> list[str]:
     _archive(n, rng)
     files = {"archive": "pages.zim", "out": "pages.jsonl", "record": "pages.json"}
     return ["select_pages.py", *options({"pages": {"all": n}}, **files)]
+
+
+def rendered(n: int, rng: random.Random, sources: Path) -> list[str]:
+    """Rendering n pages of an archive with one browser."""
+    _archive(n, rng)
+    _write_pages(n)
+    files = {"archive": "pages.zim", "pages": "pages.jsonl", "browsers": "1"}
+    files |= {"manifest_out": "manifest.jsonl", "tiles_out": "tiles.zip", "record": "corpus.json"}
+    return ["render_tiles.py", *options(PLAN.render(RUN, "factbook"), **files)]
+
+
+def extracted(n: int, rng: random.Random, sources: Path) -> list[str]:
+    """Passages of n pages of an archive."""
+    _archive(n, rng)
+    _write_pages(n)
+    files = {"archive": "pages.zim", "pages": "pages.jsonl", "tokenizer": _text_model(sources)["tokenizer"]}
+    files |= {
+        "passages_out": "passages.jsonl",
+        "extraction_out": "extraction.jsonl",
+        "record": "passages.json",
+    }
+    return ["extract_text.py", *options(PLAN.text(RUN, "factbook"), **files)]

@@ -2,6 +2,7 @@
 
 import argparse
 import logging
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from remeasure import cli, jsonl, options, provenance
 from remeasure.errors import RemeasureError
 from remeasure.ocr import PACKAGES, OcrSettings, TileJournal, engine_version
 from remeasure.progress import Progress
-from remeasure.records import ImageRef, RenderedPage
+from remeasure.records import ImageRef, OcrImage, RenderedPage
 
 log = logging.getLogger("remeasure.read_tiles")
 
@@ -30,6 +31,16 @@ def missing(wanted: list[tuple[str, ImageRef]], journal: TileJournal) -> dict[st
         if image.sha256 not in journal:
             found.setdefault(image.sha256, (tile_id, image))
     return found
+
+
+def records(wanted: list[tuple[str, ImageRef]], journal: TileJournal, counts: Counter) -> Iterator[OcrImage]:
+    """Yield what was read in every wanted tile, and count."""
+    for tile_id, image in wanted:
+        found = journal.get(image.sha256, tile_id)
+        counts["tiles"] += 1
+        counts["without_text"] += not found.lines
+        counts["lines"] += len(found.lines)
+        yield found
 
 
 def work(args: argparse.Namespace) -> None:
@@ -53,8 +64,10 @@ def work(args: argparse.Namespace) -> None:
         )
         if todo:
             read_missing(todo, journal, args.processes)
-        images = [journal.get(image.sha256, tile_id) for tile_id, image in wanted]
-    jsonl.write(args.out, images)
+        counts = Counter(
+            tiles=0, distinct=len({image.sha256 for _, image in wanted}), without_text=0, lines=0
+        )
+        jsonl.write(args.out, records(wanted, journal, counts))
     provenance.write_stage(
         args.record,
         stage="read_tiles",
@@ -63,12 +76,7 @@ def work(args: argparse.Namespace) -> None:
         inputs=[args.manifest, args.tiles],
         outputs=[args.out],
         packages=PACKAGES,
-        counts={
-            "tiles": len(images),
-            "distinct": len({image.sha256 for image in images}),
-            "without_text": sum(not image.lines for image in images),
-            "lines": sum(len(image.lines) for image in images),
-        },
+        counts=dict(counts),
         facts={"engine": engine_version()},
     )
 

@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import math
+import os
 from pathlib import Path
 from typing import Literal
 
@@ -96,8 +97,8 @@ class _Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class TileJournal:
     """Remembers what was read, one flushed line per image, so that an interrupted run goes on.
 
-    Entries are found by image hash and engine version: another version reads everything again. Only one
-    process may hold a journal open.
+    Entries are found by image hash and engine version: another version reads everything again. Only places
+    are kept in memory; ``get`` reads the line. Only one process may hold a journal open.
     """
 
     def __init__(self, folder: Path, engine: str) -> None:
@@ -118,12 +119,13 @@ class TileJournal:
             raise RemeasureError(
                 f"{self._path}: another process is writing it; wait for it or stop it"
             ) from None
-        self._images = self._load()
+        self._decoder = msgspec.json.Decoder(_Entry)
+        self._places, self._size = self._load()
 
-    def _load(self) -> dict[str, OcrImage]:
+    def _load(self) -> tuple[dict[str, tuple[int, int]], int]:
+        """Return offset and length of the line of every image, and the length of all whole lines."""
         self._stream.seek(0)
-        decoder = msgspec.json.Decoder(_Entry)
-        images: dict[str, OcrImage] = {}
+        places: dict[str, tuple[int, int]] = {}
         whole = 0
         for number, line in enumerate(self._stream, start=1):
             if not line.endswith(b"\n"):
@@ -133,14 +135,14 @@ class TileJournal:
                 break
             whole += len(line)
             try:
-                entry = decoder.decode(line)
+                entry = self._decoder.decode(line)
             except (msgspec.MsgspecError, UnicodeDecodeError) as error:
                 raise RemeasureError(
                     f"{self._path} line {number}: damaged ({error}); remove that line, its tile is read again"
                 ) from None
             if entry.engine == self._engine:
-                images[entry.image.sha256] = entry.image
-        return images
+                places[entry.image.sha256] = (whole - len(line), len(line))
+        return places, whole
 
     def __enter__(self) -> "TileJournal":
         return self
@@ -149,14 +151,18 @@ class TileJournal:
         self._stream.close()
 
     def __contains__(self, sha256: str) -> bool:
-        return sha256 in self._images
+        return sha256 in self._places
 
     def get(self, sha256: str, tile_id: str) -> OcrImage:
         """Return the record of an image under the name of one of the tiles that show it."""
-        return msgspec.structs.replace(self._images[sha256], tile_id=tile_id)
+        start, length = self._places[sha256]
+        entry = self._decoder.decode(os.pread(self._stream.fileno(), length, start))
+        return msgspec.structs.replace(entry.image, tile_id=tile_id)
 
     def add(self, image: OcrImage) -> None:
         """Remember an image at once."""
-        self._stream.write(msgspec.json.encode(_Entry(self._engine, image), order="sorted") + b"\n")
+        line = msgspec.json.encode(_Entry(self._engine, image), order="sorted") + b"\n"
+        self._stream.write(line)
         self._stream.flush()
-        self._images[image.sha256] = image
+        self._places[image.sha256] = (self._size, len(line))
+        self._size += len(line)
