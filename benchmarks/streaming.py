@@ -138,7 +138,7 @@ class Row(NamedTuple):
             f"{small.peak_bytes / 1e6:.0f}, {large.peak_bytes / 1e6:.0f}",
             f"× {self.time_ratio:.2f}" if self.worked_s >= MEASURABLE_S else "starting only",
             f"× {self.memory_ratio:.2f}",
-            f"{self.bytes_per_item:,.0f}",
+            f"{self.bytes_per_item:,.0f}" if self.memory_ratio > FLAT else "flat",
             self.finding()[1],
         )
 

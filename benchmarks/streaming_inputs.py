@@ -328,8 +328,11 @@ def index(n: int, rng: random.Random, sources: Path) -> list[str]:
 
 def search(n: int, rng: random.Random, sources: Path) -> list[str]:
     """Ranked lists for n questions over a fixed index."""
+    import logging
+
     import build_index
 
+    logging.disable()
     build_index.main(index(CORPUS, rng, sources)[1:])
     jsonl.write(Path("items.jsonl"), items(rng, n))
     files = {"items": "items.jsonl", "text_index": "index.faiss", "text_record": "index.json"}
