@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from remeasure import building, cli, jsonl, prompts, provenance, requests
+from remeasure import cli, items, jsonl, prompts, provenance, requests, studies
 from remeasure.cells import JudgeCell, JudgeSettings
 from remeasure.errors import RemeasureError
 from remeasure.options import decode
@@ -31,7 +31,7 @@ def request(
     sampling = {name: getattr(settings.sampling, name) for name in settings.sampling.__struct_fields__}
     body = requests.Body(
         model=settings.model,
-        messages=building.load_study(settings.study).judge_messages(item, response, cell),
+        messages=studies.load(settings.study, "messages").judge_messages(item, response, cell),
         max_tokens=settings.max_tokens,
         thinking=settings.thinking,
         **sampling,
@@ -61,9 +61,9 @@ def work(args: argparse.Namespace) -> None:
         raise RemeasureError(
             "--graded and --responses must name the same cells in the same order; correct them"
         )
-    items = {item.item_id: item for item in building.load_items(args.items)}
+    known = {item.item_id: item for item in items.load(args.items)}
     cells = [load_cell(*paths) for paths in zip(args.graded, args.responses, strict=True)]
-    chosen = list(agreement.pick(items, cells, settings.n_answers))
+    chosen = list(agreement.pick(known, cells, settings.n_answers))
     if not chosen:
         raise RemeasureError(
             f"none of {len(cells)} cells has an answer to show to a judge; look at their responses"
@@ -82,7 +82,7 @@ def work(args: argparse.Namespace) -> None:
         inputs=[args.items, *args.graded, *args.responses],
         outputs=[args.out, args.picked],
         counts={"answers": len(chosen), "cells": len(cells)},
-        also=(building.study_module(settings.study),),
+        also=(f"remeasure.studies.{settings.study}_messages",),
     )
     log.info("%d answers of %d cells for %s", len(chosen), len(cells), settings.model)
 

@@ -3,14 +3,14 @@
 import argparse
 from pathlib import Path
 
-from remeasure import building, cells, cli, items, jsonl, options, prompts, provenance
+from remeasure import building, cells, cli, items, jsonl, options, prompts, provenance, studies
 from remeasure.cells import JudgeSettings
 
 
 def work(args: argparse.Namespace) -> None:
     """Read items and responses, build messages, write requests."""
     settings = options.decode(args.settings, JudgeSettings)
-    study = building.load_study(args.study)
+    study = studies.load(args.study, "messages")
     texts = prompts.load(settings.prompts)
     questions = items.load(args.items)
     requests = building.judge_requests(questions, args.responses, study.judge_messages, settings, texts)
@@ -23,7 +23,7 @@ def work(args: argparse.Namespace) -> None:
         inputs=[args.items, args.responses],
         outputs=[args.out],
         counts={"requests": n_requests, "not_judged": len(questions) - n_requests},
-        also=(building.study_module(args.study),),
+        also=(f"remeasure.studies.{args.study}_messages",),
     )
 
 

@@ -3,14 +3,14 @@
 import argparse
 from pathlib import Path
 
-from remeasure import building, cells, cli, evidence, items, jsonl, options, prompts, provenance
+from remeasure import building, cells, cli, evidence, items, jsonl, options, prompts, provenance, studies
 from remeasure.cells import AskSettings
 
 
 def work(args: argparse.Namespace) -> None:
     """Read items and evidence, build messages, write requests."""
     settings = options.decode(args.settings, AskSettings)
-    study = building.load_study(args.study)
+    study = studies.load(args.study, "messages")
     texts = prompts.load(settings.prompts)
     questions = items.load(args.items)
     evidence_of = building.open_evidence(
@@ -42,7 +42,7 @@ def work(args: argparse.Namespace) -> None:
             "evidence_parts": sum(n for _, n in rows),
             "items_without_evidence": sum(not n for _, n in rows) if retrieves else 0,
         },
-        also=(building.study_module(args.study),),
+        also=(f"remeasure.studies.{args.study}_messages",),
     )
 
 

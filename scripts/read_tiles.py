@@ -2,7 +2,6 @@
 
 import argparse
 import logging
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -33,16 +32,6 @@ def missing(wanted: list[tuple[str, ImageRef]], journal: TileJournal) -> dict[st
     return found
 
 
-def records(wanted: list[tuple[str, ImageRef]], journal: TileJournal, counts: Counter) -> Iterator[OcrImage]:
-    """Yield what was read in every wanted tile, and count."""
-    for tile_id, image in wanted:
-        found = journal.get(image.sha256, tile_id)
-        counts["tiles"] += 1
-        counts["without_text"] += not found.lines
-        counts["lines"] += len(found.lines)
-        yield found
-
-
 def work(args: argparse.Namespace) -> None:
     """Read what the journal lacks, then write all records in manifest order."""
     settings = options.decode(args.settings, OcrSettings)
@@ -64,10 +53,7 @@ def work(args: argparse.Namespace) -> None:
         )
         if todo:
             read_missing(todo, journal, args.processes)
-        counts = Counter(
-            tiles=0, distinct=len({image.sha256 for _, image in wanted}), without_text=0, lines=0
-        )
-        jsonl.write(args.out, records(wanted, journal, counts))
+        counts = write_images(wanted, journal, args.out)
     provenance.write_stage(
         args.record,
         stage="read_tiles",
@@ -76,7 +62,7 @@ def work(args: argparse.Namespace) -> None:
         inputs=[args.manifest, args.tiles],
         outputs=[args.out],
         packages=PACKAGES,
-        counts=dict(counts),
+        counts=counts,
         facts={"engine": engine_version()},
     )
 
@@ -91,6 +77,20 @@ def read_missing(todo: dict[str, tuple[str, ImageRef]], journal: TileJournal, pr
         journal.add(image)
         progress.add()
     progress.finish()
+
+
+def write_images(wanted: list[tuple[str, ImageRef]], journal: TileJournal, out: Path) -> dict[str, int]:
+    """Write one record per tile in manifest order; returns counts of tiles and lines."""
+    counts = {"distinct": len({image.sha256 for _, image in wanted}), "without_text": 0, "lines": 0}
+
+    def counted() -> Iterator[OcrImage]:
+        for tile_id, image in wanted:
+            found = journal.get(image.sha256, tile_id)
+            counts["without_text"] += not found.lines
+            counts["lines"] += len(found.lines)
+            yield found
+
+    return {"tiles": jsonl.write(out, counted())} | counts
 
 
 def main(argv=None) -> int:

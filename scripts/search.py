@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from remeasure import cli, jsonl, options, provenance, retrieval
+from remeasure import cli, jsonl, options, provenance, retrieval, vectors
 from remeasure.encoders import adapter
 from remeasure.encoders.text import TextEncoder
 from remeasure.errors import RemeasureError
@@ -113,6 +113,8 @@ def write_record(
         facts={
             "hits_at": {str(k): n for k, n in hits.at.items()},
             "identity": msgspec.to_builtins(index.identity),
+            # Equal in arms that may be compared: they search the same units.
+            "order_sha256": vectors.order_sha256(index.order),
         },
     )
     log.info(

@@ -80,7 +80,7 @@ def client_redirect(path: str, data: bytes) -> str | None:
 
 
 def _check_header(path: Path) -> None:
-    """Compare the length that the header promises with the file; libzim finds a cut file only when it reads there."""
+    """Compare the file with the length in its header; libzim notices a cut only where it reads."""
     try:
         size = path.stat().st_size
         with open(path, "rb") as stream:
@@ -97,8 +97,8 @@ def _check_header(path: Path) -> None:
     expected = struct.unpack_from("<Q", header, 72)[0] + 16
     if path.suffix != ".zimaa" and size != expected:
         raise RemeasureError(
-            f"{path}: the archive is {'cut short' if size < expected else 'too long'}: {size} bytes, its header says "
-            f"{expected}; fetch or build it again"
+            f"{path}: the archive is {'cut short' if size < expected else 'too long'}: {size} bytes, "
+            f"its header says {expected}; fetch or build it again"
         )
 
 
@@ -124,7 +124,7 @@ class Archive:
 
     @property
     def identity(self) -> str:
-        """Checksum that the archive carries in itself with its size, as 16 hexadecimal digits; cheap for any size."""
+        """Hash of the size and of the checksum that the archive carries in itself; cheap for any size."""
         with open(self.path, "rb") as stream:
             stream.seek(-16, 2)
             tail = stream.read()

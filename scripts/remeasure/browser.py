@@ -17,8 +17,8 @@ INSTALL = "install it with `sudo apt-get install chromium`, or name another one 
 
 SandboxChoice = Literal["auto", "true", "false"]
 
-# Playwright's own list of features that it turns off is replaced by ours (the last one counts). RenderDocument builds
-# a new frame host for every page, a sixth of the processor time of a small page; PaintHolding shows the old page on.
+# Replaces Playwright's own list (the last one counts). RenderDocument builds a new frame host for every page,
+# a sixth of the processor time of a small page; PaintHolding goes on showing the page before.
 _FEATURES_OFF = (
     "RenderDocument",
     "PaintHolding",
@@ -40,7 +40,7 @@ class Fonts:
 
     Attributes:
         count: number of faces that fontconfig lists.
-        sha256: hash of the sorted names, styles and versions; None in both where ``fc-list`` is not installed.
+        sha256: hash of the sorted names, styles and versions; both None without ``fc-list``.
     """
 
     count: int | None
@@ -115,7 +115,7 @@ def _reads(path: str, expected: str) -> bool:
 
 
 def sandbox_works() -> bool:
-    """Whether Chromium can lock its own processes in: never as root, nor where user namespaces are forbidden."""
+    """Whether Chromium can lock its own processes in: not as root, nor without user namespaces."""
     if os.geteuid() == 0:
         return False
     setuid = any(
@@ -152,7 +152,7 @@ def launch_flags(port: int | None, sandbox: bool) -> list[str]:
         "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
         f"--disable-features={','.join(_FEATURES_OFF)}",
         "--disable-gpu",
-        "--disable-checker-imaging",  # otherwise the first frame may lack pictures that are still being decoded
+        "--disable-checker-imaging",  # or the first frame may lack pictures that are still being decoded
         "--blink-settings=imageAnimationPolicy=2",  # moving pictures stand still on their first frame
         "--hide-scrollbars",
         "--disable-lcd-text",

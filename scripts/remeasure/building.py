@@ -1,9 +1,7 @@
 """From items to request files, for readers and for judges: what all studies have in common."""
 
-import importlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from remeasure import evidence, jsonl, requests
@@ -13,29 +11,6 @@ from remeasure.evidence import Evidence
 from remeasure.records import ImageRef, Item, Passage, RenderedPage, Request, Response
 
 GRADED = ("answered", "cut_off")
-
-
-def study_module(study: str) -> str:
-    """Return the name of the module that holds a study's message functions."""
-    return f"remeasure.studies.{study}_messages"
-
-
-def load_study(study: str) -> ModuleType:
-    """Import a study's message functions.
-
-    Raises:
-        RemeasureError: there is no such study.
-    """
-    name = study_module(study)
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name != name:
-            raise
-        raise RemeasureError(
-            f"study {study!r} has no message functions (scripts/{name.replace('.', '/')}.py); "
-            "correct the name or write the module"
-        ) from None
 
 
 def open_evidence(

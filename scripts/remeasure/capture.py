@@ -1,4 +1,4 @@
-"""Open one page in a browser tab, wait until it is still, take its tiles and look whether they can be right."""
+"""Open one page in a browser tab, wait until it is still, take its tiles and compare them with it."""
 
 import asyncio
 import base64
@@ -211,7 +211,7 @@ def _decode(text: str, width_px: int, height_px: int) -> tiles.Capture:
 
 
 async def _compare(tab: Tab, seen: dict[str, Any], grid: tiles.Grid, captures: list[tiles.Capture]) -> None:
-    """Compare the tiles with the page: nothing torn, nothing missing, nothing left over, no change meanwhile."""
+    """Compare the tiles with the page: nothing torn, missing, left over, or changed meanwhile."""
     for index, capture in enumerate(captures):
         if capture.problem is not None:
             raise CaptureTrouble(f"tile {index} {capture.problem}")
@@ -242,8 +242,8 @@ async def _compare_flat(
     content = [item for item in await _described(tab, part) if item[-1]]
     if content and tiles.is_flat(capture.data, start_px, height_px):
         raise CaptureTrouble(
-            f"tile {index} is blank from {start_px} to {start_px + height_px} px, but the page has {len(content)} "
-            f"texts or pictures there (first: {content[0][1][:40]!r})"
+            f"tile {index} is blank from {start_px} to {start_px + height_px} px, but the page has "
+            f"{len(content)} texts or pictures there (first: {content[0][1][:40]!r})"
         )
 
 

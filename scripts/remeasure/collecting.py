@@ -30,6 +30,8 @@ class CollectSettings(Record, kw_only=True):
     """Whatever else could change an answer: weights, server code, threads, revision."""
     sample: int = 0
     """Number of the repetition."""
+    may_be_empty: bool = False
+    """Whether a file without requests is right: a judge has nothing to do where no answer came."""
     max_failed_share: float = 0.0
     """Share of requests, 0 to 1, that may end without an answer before the cell is refused."""
 
@@ -76,7 +78,7 @@ def make_plan(path: Path, settings: CollectSettings, journal: Journal, images_ro
             missing.add(key)
             for ref in requests.image_refs(request.body):
                 presence.check(ref, f"{path} line {len(rows)}, request {request.custom_id!r}")
-    if not rows:
+    if not rows and not settings.may_be_empty:
         raise RemeasureError(f"{path}: holds no request; check the bench's items and rebuild the file")
     return Plan(rows=rows, missing=missing)
 
@@ -176,7 +178,9 @@ def terminable() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # Not KeyboardInterrupt at once: that would strike inside the event loop. As SIGINT, asyncio ends its
+    # tasks in order where it runs, and Python raises KeyboardInterrupt everywhere else.
+    before = signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     try:
         yield
     finally:
@@ -248,7 +252,7 @@ def check_failed(plan: Plan, journal: Journal, settings: CollectSettings, folder
         RemeasureError: count, the first failure with its class, and what to do.
     """
     failed = [(custom_id, key) for custom_id, key in plan.rows if journal.status(key) not in FINAL]
-    if len(failed) / len(plan.rows) <= settings.max_failed_share:
+    if not failed or len(failed) / len(plan.rows) <= settings.max_failed_share:
         return
     custom_id, key = failed[0]
     entry = journal.get(key)

@@ -2,7 +2,6 @@
 
 import importlib.metadata
 import math
-import os
 from pathlib import Path
 from typing import Literal
 
@@ -15,6 +14,7 @@ from remeasure.records import OcrImage, OcrLine
 PACKAGES = ("rapidocr", "onnxruntime", "opencv-python-headless")
 """Distributions whose versions can change what is read."""
 _REC_BATCH = 1  # One line per call: a line's text does not depend on its neighbours, and is faster so.
+_LONGEST_SIDE_PX = 2000
 
 
 class OcrSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -27,22 +27,28 @@ class OcrSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 def engine_version() -> str:
     """Return one text for everything about the engine that can change what it reads."""
     versions = " ".join(f"{name}=={importlib.metadata.version(name)}" for name in PACKAGES)
-    return f"{versions} rec_batch={_REC_BATCH} use_cls=False"
+    return f"{versions} rec_batch={_REC_BATCH} use_cls=False longest_side={_LONGEST_SIDE_PX}"
 
 
 class OcrEngine:
     """A loaded engine (about 0.6 GB with a page tile in work). Not for several threads."""
 
     def __init__(self) -> None:
+        import cv2
         import onnxruntime
         from rapidocr import RapidOCR
 
+        cv2.setNumThreads(1)
         onnxruntime.set_default_logger_severity(3)
         self._engine = RapidOCR(
             params={
                 "Global.use_cls": False,
                 "Global.log_level": "critical",
                 "Rec.rec_batch_num": _REC_BATCH,
+                # As they are: by default a low last tile of a page is enlarged to 736 px, ten times the work.
+                "Det.limit_type": "max",
+                "Det.limit_side_len": _LONGEST_SIDE_PX,
+                "Global.max_side_len": _LONGEST_SIDE_PX,
                 "EngineConfig.onnxruntime.intra_op_num_threads": 1,
                 "EngineConfig.onnxruntime.inter_op_num_threads": 1,
                 "EngineConfig.onnxruntime.enable_cpu_mem_arena": True,
@@ -97,8 +103,8 @@ class _Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class TileJournal:
     """Remembers what was read, one flushed line per image, so that an interrupted run goes on.
 
-    Entries are found by image hash and engine version: another version reads everything again. Only places
-    are kept in memory; ``get`` reads the line. Only one process may hold a journal open.
+    Entries are found by image hash and engine version: another version reads everything again. Only one
+    process may hold a journal open.
     """
 
     def __init__(self, folder: Path, engine: str) -> None:
@@ -120,20 +126,19 @@ class TileJournal:
                 f"{self._path}: another process is writing it; wait for it or stop it"
             ) from None
         self._decoder = msgspec.json.Decoder(_Entry)
-        self._places, self._size = self._load()
+        self._places: dict[str, tuple[int, int]] = {}
+        self._end = 0
+        self._load()
 
-    def _load(self) -> tuple[dict[str, tuple[int, int]], int]:
-        """Return offset and length of the line of every image, and the length of all whole lines."""
+    def _load(self) -> None:
+        """Note where each image's line stands; the records themselves stay in the file."""
         self._stream.seek(0)
-        places: dict[str, tuple[int, int]] = {}
-        whole = 0
         for number, line in enumerate(self._stream, start=1):
             if not line.endswith(b"\n"):
                 with open(self._path.with_suffix(".torn"), "ab") as torn:
                     torn.write(line + b"\n")
-                self._stream.truncate(whole)
+                self._stream.truncate(self._end)
                 break
-            whole += len(line)
             try:
                 entry = self._decoder.decode(line)
             except (msgspec.MsgspecError, UnicodeDecodeError) as error:
@@ -141,8 +146,8 @@ class TileJournal:
                     f"{self._path} line {number}: damaged ({error}); remove that line, its tile is read again"
                 ) from None
             if entry.engine == self._engine:
-                places[entry.image.sha256] = (whole - len(line), len(line))
-        return places, whole
+                self._places[entry.image.sha256] = (self._end, len(line))
+            self._end += len(line)
 
     def __enter__(self) -> "TileJournal":
         return self
@@ -155,14 +160,14 @@ class TileJournal:
 
     def get(self, sha256: str, tile_id: str) -> OcrImage:
         """Return the record of an image under the name of one of the tiles that show it."""
-        start, length = self._places[sha256]
-        entry = self._decoder.decode(os.pread(self._stream.fileno(), length, start))
-        return msgspec.structs.replace(entry.image, tile_id=tile_id)
+        start, size = self._places[sha256]
+        self._stream.seek(start)
+        return msgspec.structs.replace(self._decoder.decode(self._stream.read(size)).image, tile_id=tile_id)
 
     def add(self, image: OcrImage) -> None:
         """Remember an image at once."""
         line = msgspec.json.encode(_Entry(self._engine, image), order="sorted") + b"\n"
         self._stream.write(line)
         self._stream.flush()
-        self._places[image.sha256] = (self._size, len(line))
-        self._size += len(line)
+        self._places[image.sha256] = (self._end, len(line))
+        self._end += len(line)

@@ -17,8 +17,8 @@ _TEXT = ("text/", "application/xhtml", "application/javascript", "application/js
 def host_of(path: str) -> str:
     """Return the host name under which a page is opened.
 
-    Every page has its own, so that stored data of one page never reaches another; it is made from the path alone, so
-    that a page that prints its own address looks the same in every run.
+    Every page has its own, so that stored data of one page never reaches another; it is made from the path
+    alone, so that a page that prints its own address looks the same in every run.
     """
     return f"p{hashlib.sha256(path.encode()).hexdigest()[:16]}.{DOMAIN}"
 

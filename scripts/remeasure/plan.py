@@ -254,8 +254,8 @@ class Plan:
         }
 
     def ask_judge(self, run: str, study: str) -> dict[str, Any]:
-        """Settings of ``collect_responses`` for the study's judge."""
-        return self.ask(run, self.study_run(run, study).judge)
+        """Settings of ``collect_responses`` for the study's judge; there may be no answer to judge."""
+        return self.ask(run, self.study_run(run, study).judge) | {"may_be_empty": True}
 
     def executor(self, run: str, model: str, corpus: str | None) -> dict[str, Any]:
         """Return how a model is reached; not part of any identity.
@@ -266,7 +266,8 @@ class Plan:
             corpus: whose files the server reads, or null for a judge.
         """
         spec = self.model(run, model)
-        common = {"concurrency": spec.concurrency, "timeout_s": spec.timeout_s, "dialect": spec.dialect}
+        names = ("concurrency", "timeout_s", "dialect", "thinking_default")
+        common = {name: getattr(spec, name) for name in names}
         if spec.server is None:
             return {
                 "kind": "http",

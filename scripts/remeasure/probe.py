@@ -10,7 +10,7 @@ SCRIPT = r"""
   const capped = (wait, ms) => Promise.race([wait, later(ms)]);
   const frame = () => capped(new Promise((done) => requestAnimationFrame(() => done())), 250);
   const view = () => document.scrollingElement || document.documentElement;
-  // Pixels of content to the left of the window: only right-to-left pages have some. x counts from its left edge.
+  // Pixels of content to the left of the window, on right-to-left pages; x counts from its left edge.
   let shift = 0;
   const go = (x, y) => window.scrollTo({ left: x - shift, top: y, behavior: 'instant' });
   const pictures = () => Promise.allSettled([...document.images].map((image) => image.decode()));
@@ -42,7 +42,8 @@ SCRIPT = r"""
     for (const element of pinned) {
       for (let e = element; e && e !== body; e = e.parentElement) {
         grow(e);
-        if (/fixed|absolute/.test(getComputedStyle(e).position)) e.style.setProperty('position', 'relative', 'important');
+        if (!/fixed|absolute/.test(getComputedStyle(e).position)) continue;
+        e.style.setProperty('position', 'relative', 'important');
       }
     }
   };
@@ -74,7 +75,8 @@ SCRIPT = r"""
     for (const image of document.images) {
       if (!image.naturalWidth || !visible(image)) continue;
       const box = image.getBoundingClientRect();
-      const x0 = Math.max(0, Math.round(box.left + scrollX + shift)), y0 = Math.max(0, Math.round(box.top + scrollY));
+      const x0 = Math.max(0, Math.round(box.left + scrollX + shift));
+      const y0 = Math.max(0, Math.round(box.top + scrollY));
       const x1 = Math.min(pageWidth, Math.round(box.right + scrollX + shift));
       const y1 = Math.min(pageHeight, Math.round(box.bottom + scrollY));
       if (x1 - x0 >= 32 && y1 - y0 >= 24) found.push([x0, y0, x1 - x0, y1 - y0]);
@@ -125,7 +127,7 @@ SCRIPT = r"""
     };
   };
 
-  // What is fixed to the window belongs to the first tile only; on the others it would hide the text below it.
+  // What is fixed to the window belongs to the first tile only; on others it would hide the text below it.
   const unstick = () => {
     for (const element of document.body ? document.body.getElementsByTagName('*') : []) {
       const position = getComputedStyle(element).position;
@@ -189,7 +191,8 @@ SCRIPT = r"""
     const add = (kind, what, element, box, shows) => {
       const left = box.left + scrollX + shift - x0, top = box.top + scrollY - y0;
       const middle = [left + box.width / 2, top + box.height / 2];
-      if (!box.width || box.height < 6 || middle[0] < 0 || middle[0] >= w || middle[1] < 0 || middle[1] >= h) return;
+      const inside = middle[0] >= 0 && middle[0] < w && middle[1] >= 0 && middle[1] < h;
+      if (!box.width || box.height < 6 || !inside) return;
       const seen = visible(element) && shows() && onTop(element, box);
       found.push([kind, what, ...[left, top, box.width, box.height].map((v) => Math.round(v * 4)), seen]);
     };

@@ -197,8 +197,9 @@ class _Worker:
                 )
                 await self._close()
         raise RemeasureError(
-            f"{self.pool.program}: the browser does not start, tried {_LAUNCH_ATTEMPTS} times ({said[:300]}); "
-            "run it by hand to see more, or give --sandbox false where its sandbox is not allowed; finished pages are kept"
+            f"{self.pool.program}: the browser does not start, tried {_LAUNCH_ATTEMPTS} times "
+            f"({said[:300]}); run it by hand to see more, or give --sandbox false where its sandbox is not "
+            "allowed; finished pages are kept"
         )
 
     async def _launch(self) -> None:

@@ -93,6 +93,8 @@ class Model(Settings, kw_only=True):
     served_name: str | None = None
     revision: str | None = None
     dialect: str = "embedded"
+    thinking_default: bool | None = None
+    """Whether the model thinks when nothing is said; null: the switch is always sent."""
     api_key_env: str | None = None
     concurrency: int
     timeout_s: float

@@ -1,7 +1,7 @@
 """Finished pages of an unfinished run: one file each, kept beside the output until the run is complete.
 
-A workflow manager removes declared outputs of a job that was killed; the spool is not declared, so that the next
-run goes on where the last one stopped.
+A workflow manager removes declared outputs of a job that was killed; the spool is not declared, so that the
+next run goes on where the last one stopped.
 """
 
 import hashlib
@@ -58,7 +58,7 @@ class Spool:
         page = self.get(key)
         if page is None:
             raise RemeasureError(
-                f"{self._path(key)}: a finished page is missing or damaged, somebody changed the folder; run again"
+                f"{self._path(key)}: a finished page is missing or damaged; run the same command again"
             )
         return page
 

@@ -25,7 +25,7 @@ class Rectangle:
 
 
 def _cuts(length_px: int, step_px: int) -> tuple[list[tuple[int, int]], int]:
-    """Return (start, size) of each part and the pixels of a dropped remainder; the first part always stays."""
+    """Return (start, size) of each part and the dropped remainder; the first part always stays."""
     parts = [(start, min(step_px, length_px - start)) for start in range(0, length_px, step_px)]
     if len(parts) > 1 and parts[-1][1] < MIN_REMAINDER_PX:
         return parts[:-1], parts[-1][1]
@@ -34,7 +34,7 @@ def _cuts(length_px: int, step_px: int) -> tuple[list[tuple[int, int]], int]:
 
 @dataclass(frozen=True)
 class Grid:
-    """The tiles of a page, row by row, and what the remainder rule leaves out at the bottom and on the right."""
+    """The tiles of a page, row by row, and what the remainder rule leaves out below and on the right."""
 
     rectangles: tuple[Rectangle, ...]
     dropped_bottom_px: int
@@ -70,7 +70,7 @@ class Capture:
         sha256: hash of ``data``.
         problem: why the bytes are no valid tile (does not decode, other size), or None.
         blank: whether the tile is of one colour throughout.
-        flat: (start, height) of stretches over the whole width that are of one colour, pixels from the tile's top.
+        flat: (start, height) of full-width stretches of one colour, pixels from the tile's top.
     """
 
     data: bytes
@@ -103,8 +103,8 @@ def _flat_stretches(image: Any, height_px: int, scale: float) -> tuple[tuple[int
 def check(data: bytes, width_px: int, height_px: int) -> Capture:
     """Decode a JPEG, compare its size and look for stretches of one colour.
 
-    An eighth of the resolution is decoded, which reads all bytes and shows whether anything is on the tile at a
-    third of the price.
+    An eighth of the resolution is decoded, which reads all bytes and shows whether anything is on the tile at
+    a third of the price.
     """
     from PIL import Image
 

@@ -58,6 +58,12 @@ def test_bytes_that_are_no_image_are_an_error_that_names_the_tile(engine, data):
         engine.read(data, "s", "peru/0000")
 
 
+def test_a_low_strip_is_read_as_it_is(engine):
+    """The last tile of a page can be a few pixels high."""
+    assert [line.text for line in engine.read(png("Lima 17", size=(48, 420)), "s", "t").lines] == ["Lima 17"]
+    assert engine.read(png(size=(3, 420)), "s", "t").lines == ()
+
+
 def test_corners_are_kept_inside_the_image():
     quad = np.float32([[-1.5, 2.2], [30.1, 2.0], [30.5, 9.7], [-1, 9.9]])
     assert ocr._corners(quad, 20, 30) == (0, 2, 20, 10)
