@@ -64,11 +64,11 @@ STAGES = (
     Stage("search", "search", 60, models=True),
     Stage("embed, passages", "embed", 20, models=True),
     Stage("build_index, flat", "index", 2000, "the index is the vectors", models=True),
-    Stage("select_pages", "pages_chosen", 300),
-    Stage("render_tiles, one browser", "rendered", 4),
-    Stage("extract_text", "extracted", 30, models=True),
-    Stage("read_tiles, OCR of small tiles", "tiles_read", 2),
-    Stage("read_tiles, all tiles in the journal", "tiles_known", 400),
+    Stage("select_pages", "pages_chosen", 600),
+    Stage("render_tiles, one browser", "rendered", 8),
+    Stage("extract_text", "extracted", 200, models=True),
+    Stage("read_tiles, OCR of small tiles", "tiles_read", 4),
+    Stage("read_tiles, all tiles in the journal", "tiles_known", 1000),
 )
 
 
