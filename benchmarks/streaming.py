@@ -25,8 +25,8 @@ IDS_BYTES = 1000
 """What a stage may hold of each item, bytes: ids, keys, places and scores, but not the item."""
 LINEAR = 1.3
 """CPU time per item may grow by this factor; above 1 for the noise of a shared machine."""
-MEASURABLE_S = 0.15
-"""CPU seconds of work, without starting, from which a time per item can be told."""
+SHOWN_S, SURE_S = 0.05, 0.15
+"""CPU seconds of work, without starting, from which a time per item can be shown, and relied on."""
 REPEAT_BELOW_S = 1.5
 HEADER = (
     "stage", "n, 10 n", "seconds", "items/s", "MB", "time per item", "memory", "bytes per item", "finding"
@@ -94,14 +94,14 @@ class Row(NamedTuple):
         """CPU seconds of the smaller run without what starting costs."""
         return self.small.cpu_s - self.start.cpu_s
 
-    @property
-    def time_ratio(self) -> float:
-        """CPU time per item with 10 n items over that with n, both without what starting costs.
+    def time_ratio(self, least_s: float) -> float:
+        """Return CPU time per item with 10 n items over that with n, both without what starting costs.
 
-        Where the smaller run did hardly anything but start, this is a lower bound.
+        Args:
+            least_s: the smaller run counts as at least that much work, so that noise is not a finding.
         """
         n, few = self.stage.n, self.few
-        first = max(self.worked_s, MEASURABLE_S) / (n - few)
+        first = max(self.worked_s, least_s) / (n - few)
         return (self.large.cpu_s - self.start.cpu_s) / (10 * n - few) / first
 
     @property
@@ -116,7 +116,7 @@ class Row(NamedTuple):
 
     def finding(self) -> tuple[bool, str]:
         """Return whether the stage streams, or need not, and what to say about it."""
-        slow = self.time_ratio > LINEAR
+        slow = self.time_ratio(SURE_S) > LINEAR
         if self.memory_ratio <= FLAT:
             kept, text = True, "streams"
         elif self.bytes_per_item <= IDS_BYTES:
@@ -136,7 +136,7 @@ class Row(NamedTuple):
             f"{small.seconds:.1f}, {large.seconds:.1f}",
             f"{10 * n / large.seconds:,.0f}" if large.seconds < 2 * n else f"{10 * n / large.seconds:.1f}",
             f"{small.peak_bytes / 1e6:.0f}, {large.peak_bytes / 1e6:.0f}",
-            f"× {self.time_ratio:.2f}" if self.worked_s >= MEASURABLE_S else "starting only",
+            f"× {self.time_ratio(SHOWN_S):.2f}" if self.worked_s >= SHOWN_S else "starting only",
             f"× {self.memory_ratio:.2f}",
             f"{self.bytes_per_item:,.0f}" if self.memory_ratio > FLAT else "flat",
             self.finding()[1],
