@@ -5,57 +5,20 @@
 # nothing that was paid for is removed.
 
 
-def evidence_inputs(wildcards):
-    """What the reader is shown, by option name."""
-    arm = PLAN.study(wildcards.study).arms[wildcards.arm]
-    if arm.evidence == "none":
-        return {}
-    ranking = {"ranking": "results/{run}/{study}/{bench}/{arm}/ranking.jsonl".format(**wildcards)}
-    if arm.evidence == "text":
-        return ranking | {"passages": corpus_of(wildcards, "passages/passages.jsonl")}
-    return ranking | {
-        "manifest": corpus_of(wildcards, "tiles/manifest.jsonl"),
-        "tiles": corpus_of(wildcards, "tiles/tiles.zip"),
-    }
-
-
-def reader_files(wildcards):
-    """Files that the reader's own server needs; a hosted reader needs none."""
-    corpus = PLAN.study_run(wildcards.run, wildcards.study).corpus
-    return executor_files(wildcards.run, wildcards.model, corpus)
-
-
-def judge_files(wildcards):
-    """Files that the judge's own server needs; a hosted judge needs none."""
-    return executor_files(wildcards.run, PLAN.study_run(wildcards.run, wildcards.study).judge, None)
-
-
-def judge_executor(wildcards):
-    """How the study's judge is reached."""
-    judge = PLAN.study_run(wildcards.run, wildcards.study).judge
-    return ancient(f"results/{wildcards.run}/{wildcards.study}/executors/{judge}.json")
-
-
-def executor_files(run, model, corpus):
-    """Files of a model's server: weights are verified by hash and therefore ancient."""
-    files = PLAN.executor(run, model, corpus).get("files", {})
-    return [ancient(path) if path.startswith("results/sources/") else path for path in files.values()]
-
-
 rule describe_executor:
     """How a study reaches a model; a change of address, concurrency or time limit asks nothing again."""
     output:
         executor="results/{run}/{study}/executors/{model}.json",
     log:
         "results/{run}/{study}/executors/logs/{model}.log",
-    params:
-        settings=as_json(PLAN.study_executor, "run", "study", "model"),
+    localrule: True
     conda:
         "../envs/core.yaml"
-    localrule: True
     resources:
         mem_mb=1000,
         runtime=10,
+    params:
+        settings=as_json(PLAN.study_executor, "run", "study", "model"),
     shell:
         "printf '%s\\n' {params.settings:q} > {output.executor} 2> {log}"
 
@@ -63,7 +26,7 @@ rule describe_executor:
 rule build_requests:
     """One request per question, images as references."""
     input:
-        unpack(evidence_inputs),
+        unpack(FILES.evidence),
         questions="results/{run}/{study}/{bench}/items.jsonl",
         images="results/{run}/{study}/{bench}/images.zip",
     output:
@@ -71,10 +34,6 @@ rule build_requests:
         record="results/{run}/{study}/{bench}/{arm}/{model}/ask.json",
     log:
         "results/{run}/{study}/{bench}/{arm}/{model}/logs/build_requests.log",
-    params:
-        code=lambda wildcards: code_of("build_requests.py", f"remeasure.studies.{wildcards.study}"),
-        settings=as_json(PLAN.request, "run", "study", "bench", "arm"),
-        inputs=as_options(evidence_inputs),
     benchmark:
         "results/{run}/{study}/{bench}/{arm}/{model}/logs/build_requests.benchmark.tsv"
     conda:
@@ -82,8 +41,12 @@ rule build_requests:
     resources:
         mem_mb=1000,
         runtime=30,
+    params:
+        code=study_code("build_requests.py", "messages"),
+        settings=as_json(PLAN.request, "run", "study", "bench", "arm"),
+        inputs=as_options(FILES.evidence),
     shell:
-        "{PYTHON} {SCRIPTS}/build_requests.py --study {wildcards.study} --settings {params.settings:q}"
+        "python $SCRIPTS/build_requests.py --study {wildcards.study} --settings {params.settings:q}"
         " --items {input.questions} {params.inputs:q} --out {output.requests} --record {output.record} 2> {log}"
 
 
@@ -92,15 +55,12 @@ rule ask:
     input:
         requests="results/{run}/{study}/{bench}/{arm}/{model}/requests.jsonl",
         executor=ancient("results/{run}/{study}/executors/{model}.json"),
-        files=reader_files,
+        files=lambda wildcards: FILES.server_files(wildcards.run, wildcards.study, wildcards.model),
     output:
         responses="results/{run}/{study}/{bench}/{arm}/{model}/responses.jsonl",
         record="results/{run}/{study}/{bench}/{arm}/{model}/answers.json",
     log:
         "results/{run}/{study}/{bench}/{arm}/{model}/logs/ask.log",
-    params:
-        code=code_of("collect_responses.py"),
-        settings=as_json(PLAN.ask, "run", "model"),
     benchmark:
         "results/{run}/{study}/{bench}/{arm}/{model}/logs/ask.benchmark.tsv"
     conda:
@@ -109,8 +69,11 @@ rule ask:
     resources:
         mem_mb=2000,
         runtime=240,
+    params:
+        code=code_of("collect_responses.py"),
+        settings=as_json(PLAN.ask, "run", "model"),
     shell:
-        "{PYTHON} {SCRIPTS}/collect_responses.py --settings {params.settings:q} --requests {input.requests}"
+        "python $SCRIPTS/collect_responses.py --settings {params.settings:q} --requests {input.requests}"
         " --executor {input.executor} --journal $(dirname {output.responses:q})/journal"
         " --out {output.responses} --record {output.record} 2> {log}"
 
@@ -125,9 +88,6 @@ rule build_judge_requests:
         record="results/{run}/{study}/{bench}/{arm}/{model}/judge/ask.json",
     log:
         "results/{run}/{study}/{bench}/{arm}/{model}/judge/logs/build_judge_requests.log",
-    params:
-        code=lambda wildcards: code_of("build_judge_requests.py", f"remeasure.studies.{wildcards.study}"),
-        settings=as_json(PLAN.judge_request, "run", "study", "bench"),
     benchmark:
         "results/{run}/{study}/{bench}/{arm}/{model}/judge/logs/build_judge_requests.benchmark.tsv"
     conda:
@@ -135,8 +95,11 @@ rule build_judge_requests:
     resources:
         mem_mb=1000,
         runtime=30,
+    params:
+        code=study_code("build_judge_requests.py", "messages"),
+        settings=as_json(PLAN.judge_request, "run", "study", "bench"),
     shell:
-        "{PYTHON} {SCRIPTS}/build_judge_requests.py --study {wildcards.study} --settings {params.settings:q}"
+        "python $SCRIPTS/build_judge_requests.py --study {wildcards.study} --settings {params.settings:q}"
         " --items {input.questions} --responses {input.responses} --out {output.requests}"
         " --record {output.record} 2> {log}"
 
@@ -144,17 +107,15 @@ rule build_judge_requests:
 use rule ask as ask_judge with:
     input:
         requests="results/{run}/{study}/{bench}/{arm}/{model}/judge/requests.jsonl",
-        executor=judge_executor,
-        files=judge_files,
+        executor=lambda wildcards: FILES.executor(wildcards.run, wildcards.study, FILES.judge(wildcards)),
+        files=lambda wildcards: FILES.server_files(wildcards.run, wildcards.study, FILES.judge(wildcards)),
     output:
         responses="results/{run}/{study}/{bench}/{arm}/{model}/judge/responses.jsonl",
         record="results/{run}/{study}/{bench}/{arm}/{model}/judge/answers.json",
     log:
         "results/{run}/{study}/{bench}/{arm}/{model}/judge/logs/ask.log",
-    params:
-        code=code_of("collect_responses.py"),
-        settings=lambda wildcards: json.dumps(
-            PLAN.ask(wildcards.run, PLAN.study_run(wildcards.run, wildcards.study).judge), sort_keys=True
-        ),
     benchmark:
         "results/{run}/{study}/{bench}/{arm}/{model}/judge/logs/ask.benchmark.tsv"
+    params:
+        code=code_of("collect_responses.py"),
+        settings=as_json(PLAN.ask_judge, "run", "study"),

@@ -3,34 +3,18 @@
 # Needs: graded cells. Makes: results/{run}/judges/, results/{run}/tables/judges.csv.
 
 
-def agreement_cells(wildcards):
-    """Folders of the cells whose answers the judges are compared on."""
-    audit = PLAN.audit(wildcards.run)
-    reader = PLAN.study_run(wildcards.run, audit.study).reader
-    arms = dict.fromkeys(c.arm for c in PLAN.cells if (c.study, c.bench) == (audit.study, audit.bench))
-    return [f"results/{wildcards.run}/{audit.study}/{audit.bench}/{arm}/{reader}" for arm in arms]
-
-
-def agreement_executor(wildcards):
-    """How a compared judge is reached."""
-    study = PLAN.audit(wildcards.run).study
-    return ancient(f"results/{wildcards.run}/{study}/executors/{wildcards.judge}.json")
-
-
 rule build_agreement_requests:
     """The same stored answers as requests to one judge."""
     input:
-        questions=lambda wildcards: "results/{0}/{1.study}/{1.bench}/items.jsonl".format(wildcards.run, PLAN.audit(wildcards.run)),
-        graded=lambda wildcards: [f"{cell}/graded.jsonl" for cell in agreement_cells(wildcards)],
-        responses=lambda wildcards: [f"{cell}/responses.jsonl" for cell in agreement_cells(wildcards)],
+        questions=FILES.audited_items,
+        graded=lambda wildcards: FILES.audited(wildcards, "graded.jsonl"),
+        responses=lambda wildcards: FILES.audited(wildcards, "responses.jsonl"),
     output:
         requests="results/{run}/judges/{judge}/requests.jsonl",
+        picked="results/{run}/judges/{judge}/picked.jsonl",
         record="results/{run}/judges/{judge}/ask.json",
     log:
         "results/{run}/judges/{judge}/logs/build_agreement_requests.log",
-    params:
-        code=lambda wildcards: code_of("build_agreement_requests.py", f"remeasure.studies.{PLAN.audit(wildcards.run).study}"),
-        settings=as_json(PLAN.agreement, "run", "judge"),
     benchmark:
         "results/{run}/judges/{judge}/logs/build_agreement_requests.benchmark.tsv"
     conda:
@@ -38,48 +22,48 @@ rule build_agreement_requests:
     resources:
         mem_mb=1000,
         runtime=30,
+    params:
+        code=lambda wildcards: code_of(
+            "build_agreement_requests.py", f"remeasure.studies.{FILES.audited_study(wildcards)}_messages"
+        ),
+        settings=as_json(PLAN.agreement, "run", "judge"),
     shell:
-        "{PYTHON} {SCRIPTS}/build_agreement_requests.py --settings {params.settings:q} --items {input.questions}"
-        " --graded {input.graded} --responses {input.responses} --out {output.requests}"
-        " --record {output.record} 2> {log}"
+        "python $SCRIPTS/build_agreement_requests.py --settings {params.settings:q} --items {input.questions}"
+        " --graded {input.graded} --responses {input.responses} --picked {output.picked}"
+        " --out {output.requests} --record {output.record} 2> {log}"
 
 
 use rule ask as ask_agreement with:
     input:
         requests="results/{run}/judges/{judge}/requests.jsonl",
-        executor=agreement_executor,
-        files=lambda wildcards: executor_files(wildcards.run, wildcards.judge, None),
+        executor=lambda wildcards: FILES.executor(
+            wildcards.run, FILES.audited_study(wildcards), wildcards.judge
+        ),
+        files=lambda wildcards: FILES.server_files(
+            wildcards.run, FILES.audited_study(wildcards), wildcards.judge
+        ),
     output:
         responses="results/{run}/judges/{judge}/responses.jsonl",
         record="results/{run}/judges/{judge}/answers.json",
     log:
         "results/{run}/judges/{judge}/logs/ask.log",
+    benchmark:
+        "results/{run}/judges/{judge}/logs/ask.benchmark.tsv"
     params:
         code=code_of("collect_responses.py"),
         settings=as_json(PLAN.ask, "run", "judge"),
-    benchmark:
-        "results/{run}/judges/{judge}/logs/ask.benchmark.tsv"
-
-
-def agreement_files(wildcards, name):
-    """One file of every compared judge."""
-    judges = PLAN.audit(wildcards.run).judges
-    return [f"results/{wildcards.run}/judges/{judge}/{name}" for judge in judges]
 
 
 rule make_agreement:
     """Agreement and kappa of every pair of judges."""
     input:
-        requests=lambda wildcards: agreement_files(wildcards, "requests.jsonl"),
-        responses=lambda wildcards: agreement_files(wildcards, "responses.jsonl"),
+        picked=lambda wildcards: FILES.judges(wildcards, "picked.jsonl"),
+        responses=lambda wildcards: FILES.judges(wildcards, "responses.jsonl"),
     output:
         table="results/{run}/tables/judges.csv",
         record="results/{run}/tables/judges.json",
     log:
         "results/{run}/tables/logs/make_agreement.log",
-    params:
-        code=code_of("make_agreement.py"),
-        settings=as_json(PLAN.agreement_table, "run"),
     benchmark:
         "results/{run}/tables/logs/make_agreement.benchmark.tsv"
     conda:
@@ -87,6 +71,9 @@ rule make_agreement:
     resources:
         mem_mb=1000,
         runtime=30,
+    params:
+        code=code_of("make_agreement.py"),
+        settings=as_json(PLAN.agreement_table, "run"),
     shell:
-        "{PYTHON} {SCRIPTS}/make_agreement.py --settings {params.settings:q} --requests {input.requests}"
+        "python $SCRIPTS/make_agreement.py --settings {params.settings:q} --picked {input.picked}"
         " --responses {input.responses} --out {output.table} --record {output.record} 2> {log}"

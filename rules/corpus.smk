@@ -3,25 +3,15 @@
 # Needs: an archive. Makes: results/{run}/corpora/{corpus}/pages.jsonl, tiles/, passages/.
 
 
-def archive_inputs(wildcards):
-    """The archive of a corpus and, where it has them, its facts."""
-    corpus = PLAN.corpus(wildcards.run, wildcards.corpus)
-    return {"archive": ancient(corpus.archive)} | ({"facts": corpus.facts} if corpus.facts else {})
-
-
 rule select_pages:
     """Which pages of the archive belong to which disjoint set."""
     input:
-        unpack(archive_inputs),
+        unpack(FILES.archive_and_facts),
     output:
         pages="results/{run}/corpora/{corpus}/pages.jsonl",
         record="results/{run}/corpora/{corpus}/pages.json",
     log:
         "results/{run}/corpora/{corpus}/logs/select_pages.log",
-    params:
-        code=code_of("select_pages.py"),
-        settings=as_json(PLAN.pages, "run", "corpus"),
-        inputs=as_options(archive_inputs),
     benchmark:
         "results/{run}/corpora/{corpus}/logs/select_pages.benchmark.tsv"
     conda:
@@ -29,15 +19,19 @@ rule select_pages:
     resources:
         mem_mb=1000,
         runtime=30,
+    params:
+        code=code_of("select_pages.py"),
+        settings=as_json(PLAN.pages, "run", "corpus"),
+        inputs=as_options(FILES.archive_and_facts),
     shell:
-        "{PYTHON} {SCRIPTS}/select_pages.py --settings {params.settings:q} {params.inputs:q}"
+        "python $SCRIPTS/select_pages.py --settings {params.settings:q} {params.inputs:q}"
         " --out {output.pages} --record {output.record} 2> {log}"
 
 
 rule render_tiles:
     """Every page as tiles, complete or recorded as failed."""
     input:
-        archive=lambda wildcards: ancient(PLAN.corpus(wildcards.run, wildcards.corpus).archive),
+        archive=FILES.archive,
         pages="results/{run}/corpora/{corpus}/pages.jsonl",
     output:
         manifest="results/{run}/corpora/{corpus}/tiles/manifest.jsonl",
@@ -45,9 +39,6 @@ rule render_tiles:
         record="results/{run}/corpora/{corpus}/tiles/corpus.json",
     log:
         "results/{run}/corpora/{corpus}/logs/render_tiles.log",
-    params:
-        code=code_of("render_tiles.py"),
-        settings=as_json(PLAN.render, "run", "corpus"),
     benchmark:
         "results/{run}/corpora/{corpus}/logs/render_tiles.benchmark.tsv"
     conda:
@@ -56,9 +47,13 @@ rule render_tiles:
     resources:
         mem_mb=3000,
         runtime=120,
+    params:
+        code=code_of("render_tiles.py"),
+        settings=as_json(PLAN.render, "run", "corpus"),
+        browser=BROWSER,
     shell:
-        "{PYTHON} {SCRIPTS}/render_tiles.py --settings {params.settings:q} --archive {input.archive}"
-        " --pages {input.pages} --browsers {threads} {BROWSER} --manifest-out {output.manifest}"
+        "python $SCRIPTS/render_tiles.py --settings {params.settings:q} --archive {input.archive}"
+        " --pages {input.pages} --browsers {threads} {params.browser} --manifest-out {output.manifest}"
         " --tiles-out {output.tiles} --record {output.record} 2> {log}"
 
 
@@ -72,9 +67,6 @@ rule read_tiles:
         record="results/{run}/corpora/{corpus}/tiles/ocr.json",
     log:
         "results/{run}/corpora/{corpus}/logs/read_tiles.log",
-    params:
-        code=code_of("read_tiles.py"),
-        settings=as_json(PLAN.ocr, "run", "corpus"),
     benchmark:
         "results/{run}/corpora/{corpus}/logs/read_tiles.benchmark.tsv"
     conda:
@@ -83,8 +75,11 @@ rule read_tiles:
     resources:
         mem_mb=3000,
         runtime=120,
+    params:
+        code=code_of("read_tiles.py"),
+        settings=as_json(PLAN.ocr, "run", "corpus"),
     shell:
-        "{PYTHON} {SCRIPTS}/read_tiles.py --settings {params.settings:q} --manifest {input.manifest}"
+        "python $SCRIPTS/read_tiles.py --settings {params.settings:q} --manifest {input.manifest}"
         " --tiles {input.tiles} --processes {threads}"
         " --journal results/{wildcards.run}/corpora/{wildcards.corpus}/tiles/journal"
         " --out {output.ocr} --record {output.record} 2> {log}"
@@ -93,7 +88,7 @@ rule read_tiles:
 rule extract_text:
     """The text of every page in passages; a page without text is recorded."""
     input:
-        archive=lambda wildcards: ancient(PLAN.corpus(wildcards.run, wildcards.corpus).archive),
+        archive=FILES.archive,
         pages="results/{run}/corpora/{corpus}/pages.jsonl",
         tokenizer=ancient("results/sources/bge-small-en-v1.5.tokenizer.json"),
     output:
@@ -102,9 +97,6 @@ rule extract_text:
         record="results/{run}/corpora/{corpus}/passages/passages.json",
     log:
         "results/{run}/corpora/{corpus}/logs/extract_text.log",
-    params:
-        code=code_of("extract_text.py"),
-        settings=as_json(PLAN.text, "run", "corpus"),
     benchmark:
         "results/{run}/corpora/{corpus}/logs/extract_text.benchmark.tsv"
     conda:
@@ -112,7 +104,10 @@ rule extract_text:
     resources:
         mem_mb=1000,
         runtime=60,
+    params:
+        code=code_of("extract_text.py"),
+        settings=as_json(PLAN.text, "run", "corpus"),
     shell:
-        "{PYTHON} {SCRIPTS}/extract_text.py --settings {params.settings:q} --archive {input.archive}"
+        "python $SCRIPTS/extract_text.py --settings {params.settings:q} --archive {input.archive}"
         " --pages {input.pages} --tokenizer {input.tokenizer} --passages-out {output.passages}"
         " --extraction-out {output.extraction} --record {output.record} 2> {log}"

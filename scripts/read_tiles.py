@@ -11,7 +11,7 @@ from remeasure import cli, jsonl, options, provenance
 from remeasure.errors import RemeasureError
 from remeasure.ocr import PACKAGES, OcrSettings, TileJournal, engine_version
 from remeasure.progress import Progress
-from remeasure.records import ImageRef, RenderedPage
+from remeasure.records import ImageRef, OcrImage, RenderedPage
 
 log = logging.getLogger("remeasure.read_tiles")
 
@@ -37,7 +37,8 @@ def work(args: argparse.Namespace) -> None:
     settings = options.decode(args.settings, OcrSettings)
     if settings.tiles_per_page < 1 or args.processes < 1:
         raise RemeasureError(
-            f"tiles_per_page is {settings.tiles_per_page} and --processes is {args.processes}; both start at 1"
+            f"tiles_per_page is {settings.tiles_per_page} and --processes is {args.processes}; "
+            "both start at 1: correct them"
         )
     wanted = list(tiles_to_read(args.manifest, args.tiles, settings.tiles_per_page))
     if not wanted:
@@ -45,12 +46,14 @@ def work(args: argparse.Namespace) -> None:
     with TileJournal(args.journal, engine_version()) as journal:
         todo = missing(wanted, journal)
         log.info(
-            "%d tiles, %d distinct to read, %d processes", len(wanted), len(todo), min(args.processes, len(todo))
+            "%d tiles, %d distinct to read, %d processes",
+            len(wanted),
+            len(todo),
+            min(args.processes, len(todo)),
         )
         if todo:
             read_missing(todo, journal, args.processes)
-        images = [journal.get(image.sha256, tile_id) for tile_id, image in wanted]
-    jsonl.write(args.out, images)
+        counts = write_images(wanted, journal, args.out)
     provenance.write_stage(
         args.record,
         stage="read_tiles",
@@ -59,12 +62,7 @@ def work(args: argparse.Namespace) -> None:
         inputs=[args.manifest, args.tiles],
         outputs=[args.out],
         packages=PACKAGES,
-        counts={
-            "tiles": len(images),
-            "distinct": len({image.sha256 for image in images}),
-            "without_text": sum(not image.lines for image in images),
-            "lines": sum(len(image.lines) for image in images),
-        },
+        counts=counts,
         facts={"engine": engine_version()},
     )
 
@@ -79,6 +77,20 @@ def read_missing(todo: dict[str, tuple[str, ImageRef]], journal: TileJournal, pr
         journal.add(image)
         progress.add()
     progress.finish()
+
+
+def write_images(wanted: list[tuple[str, ImageRef]], journal: TileJournal, out: Path) -> dict[str, int]:
+    """Write one record per tile in manifest order; returns counts of tiles and lines."""
+    counts = {"distinct": len({image.sha256 for _, image in wanted}), "without_text": 0, "lines": 0}
+
+    def counted() -> Iterator[OcrImage]:
+        for tile_id, image in wanted:
+            found = journal.get(image.sha256, tile_id)
+            counts["without_text"] += not found.lines
+            counts["lines"] += len(found.lines)
+            yield found
+
+    return {"tiles": jsonl.write(out, counted())} | counts
 
 
 def main(argv=None) -> int:

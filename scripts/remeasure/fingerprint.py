@@ -131,3 +131,17 @@ def of_script(name: str, root: Path = SCRIPTS, also: tuple[str, ...] = ()) -> st
         digest.update(str(path.relative_to(root)).encode() + b"\0")
         digest.update("\0".join(tokens(path.read_text(encoding="utf-8"))).encode() + b"\1")
     return digest.hexdigest()[:16]
+
+
+def code_of(script: str, *modules: str) -> str:
+    """Return the fingerprint of a script, of what it imports, and of modules that it loads by name."""
+    return of_script(script, also=modules)
+
+
+def study_code(script: str, part: str):
+    """Return a function of wildcards: the fingerprint of a script with one part of its study."""
+
+    def resolved(wildcards) -> str:
+        return code_of(script, f"remeasure.studies.{wildcards.study}_{part}")
+
+    return resolved

@@ -20,11 +20,12 @@ def _is_temporary(path: Any) -> bool:
     return bool(getattr(path, "flags", {}).get("temp"))
 
 
-def find(dag: Any) -> Iterator[tuple[str, str]]:
+def find(dag: Any) -> Iterator[tuple[str, str | None]]:
     """Yield (output to force, reason) for every gap of a plan.
 
-    A gap is a declared output that is missing although something made from it exists. A ``responses.jsonl``
-    whose journal is gone counts too: the user wants to ask again.
+    A gap is a declared output that is missing although something made from it, or together with
+    it, exists; only the first kind has a reason worth a line. A ``responses.jsonl`` whose journal is gone
+    counts too: the user wants to ask again.
 
     Args:
         dag: Snakemake's plan, with ``jobs`` and ``depending`` filled.
@@ -39,16 +40,19 @@ def find(dag: Any) -> Iterator[tuple[str, str]]:
             if not Path(output).exists():
                 if made:
                     yield str(output), f"{output} is missing, but {made[0]} was made from it"
+                elif not users and any(Path(sibling).exists() for sibling in job.output):
+                    yield str(output), None
             elif Path(output).name == "responses.jsonl" and not journal_of(Path(output)).exists():
                 yield str(output), f"{journal_of(Path(output))} is missing: its questions are asked again"
 
 
-def report(gaps: Iterable[tuple[str, str]]) -> set[str]:
-    """Say each gap in one line on standard error and return the files to force."""
+def report(gaps: Iterable[tuple[str, str | None]]) -> set[str]:
+    """Say each gap that has a reason in one line on standard error and return the files to force."""
     forced = set()
     for path, reason in gaps:
         forced.add(path)
-        print(f"gap: {reason}; making it and what follows again", file=sys.stderr)
+        if reason:
+            print(f"gap: {reason}; making it and what follows again", file=sys.stderr)
     return forced
 
 

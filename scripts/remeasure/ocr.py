@@ -14,6 +14,7 @@ from remeasure.records import OcrImage, OcrLine
 PACKAGES = ("rapidocr", "onnxruntime", "opencv-python-headless")
 """Distributions whose versions can change what is read."""
 _REC_BATCH = 1  # One line per call: a line's text does not depend on its neighbours, and is faster so.
+_LONGEST_SIDE_PX = 2000
 
 
 class OcrSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -26,22 +27,28 @@ class OcrSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 def engine_version() -> str:
     """Return one text for everything about the engine that can change what it reads."""
     versions = " ".join(f"{name}=={importlib.metadata.version(name)}" for name in PACKAGES)
-    return f"{versions} rec_batch={_REC_BATCH} use_cls=False"
+    return f"{versions} rec_batch={_REC_BATCH} use_cls=False longest_side={_LONGEST_SIDE_PX}"
 
 
 class OcrEngine:
     """A loaded engine (about 0.6 GB with a page tile in work). Not for several threads."""
 
     def __init__(self) -> None:
+        import cv2
         import onnxruntime
         from rapidocr import RapidOCR
 
+        cv2.setNumThreads(1)
         onnxruntime.set_default_logger_severity(3)
         self._engine = RapidOCR(
             params={
                 "Global.use_cls": False,
                 "Global.log_level": "critical",
                 "Rec.rec_batch_num": _REC_BATCH,
+                # As they are: by default a low last tile of a page is enlarged to 736 px, ten times the work.
+                "Det.limit_type": "max",
+                "Det.limit_side_len": _LONGEST_SIDE_PX,
+                "Global.max_side_len": _LONGEST_SIDE_PX,
                 "EngineConfig.onnxruntime.intra_op_num_threads": 1,
                 "EngineConfig.onnxruntime.inter_op_num_threads": 1,
                 "EngineConfig.onnxruntime.enable_cpu_mem_arena": True,
@@ -118,29 +125,29 @@ class TileJournal:
             raise RemeasureError(
                 f"{self._path}: another process is writing it; wait for it or stop it"
             ) from None
-        self._images = self._load()
+        self._decoder = msgspec.json.Decoder(_Entry)
+        self._places: dict[str, tuple[int, int]] = {}
+        self._end = 0
+        self._load()
 
-    def _load(self) -> dict[str, OcrImage]:
+    def _load(self) -> None:
+        """Note where each image's line stands; the records themselves stay in the file."""
         self._stream.seek(0)
-        decoder = msgspec.json.Decoder(_Entry)
-        images: dict[str, OcrImage] = {}
-        whole = 0
         for number, line in enumerate(self._stream, start=1):
             if not line.endswith(b"\n"):
                 with open(self._path.with_suffix(".torn"), "ab") as torn:
                     torn.write(line + b"\n")
-                self._stream.truncate(whole)
+                self._stream.truncate(self._end)
                 break
-            whole += len(line)
             try:
-                entry = decoder.decode(line)
+                entry = self._decoder.decode(line)
             except (msgspec.MsgspecError, UnicodeDecodeError) as error:
                 raise RemeasureError(
                     f"{self._path} line {number}: damaged ({error}); remove that line, its tile is read again"
                 ) from None
             if entry.engine == self._engine:
-                images[entry.image.sha256] = entry.image
-        return images
+                self._places[entry.image.sha256] = (self._end, len(line))
+            self._end += len(line)
 
     def __enter__(self) -> "TileJournal":
         return self
@@ -149,14 +156,18 @@ class TileJournal:
         self._stream.close()
 
     def __contains__(self, sha256: str) -> bool:
-        return sha256 in self._images
+        return sha256 in self._places
 
     def get(self, sha256: str, tile_id: str) -> OcrImage:
         """Return the record of an image under the name of one of the tiles that show it."""
-        return msgspec.structs.replace(self._images[sha256], tile_id=tile_id)
+        start, size = self._places[sha256]
+        self._stream.seek(start)
+        return msgspec.structs.replace(self._decoder.decode(self._stream.read(size)).image, tile_id=tile_id)
 
     def add(self, image: OcrImage) -> None:
         """Remember an image at once."""
-        self._stream.write(msgspec.json.encode(_Entry(self._engine, image), order="sorted") + b"\n")
+        line = msgspec.json.encode(_Entry(self._engine, image), order="sorted") + b"\n"
+        self._stream.write(line)
         self._stream.flush()
-        self._images[image.sha256] = image
+        self._places[image.sha256] = (self._end, len(line))
+        self._end += len(line)

@@ -82,8 +82,8 @@ def _through(pool, tiles: Iterable[Tile], reader: ImageReader, window: int) -> I
     except BrokenProcessPool:
         names = ", ".join(waiting.values())
         raise RemeasureError(
-            f"a reading process ended while these tiles were in work: {names}; it was killed or out of memory "
-            "(0.7 GB each): run again with fewer processes, finished tiles are kept"
+            f"a reading process ended while these tiles were in work: {names}; it was killed or out of "
+            "memory (0.7 GB each): run again with fewer processes, finished tiles are kept"
         ) from None
 
 

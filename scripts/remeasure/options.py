@@ -1,4 +1,4 @@
-"""Settings that arrive as JSON on the command line, decoded into typed records."""
+"""Settings that arrive as JSON on the command line."""
 
 from typing import TypeVar
 
@@ -10,14 +10,14 @@ T = TypeVar("T")
 
 
 def decode(text: str, kind: type[T], option: str = "--settings") -> T:
-    """Decode the JSON text of an option into ``kind``.
+    """Decode a JSON option into a typed record.
 
     Raises:
-        RemeasureError: not JSON, a key that is unknown or missing, a value of the wrong type; names the field.
+        RemeasureError: not JSON, an unknown or missing key, a wrong type; names option and field.
     """
     try:
         return msgspec.json.decode(text, type=kind)
     except msgspec.MsgspecError as error:
         raise RemeasureError(
-            f"{option} {text[:200]!r}: {error}; correct it in the configuration of the run"
+            f"{option}: {error}; expected one JSON object as the workflow prints it"
         ) from None

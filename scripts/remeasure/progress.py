@@ -23,10 +23,10 @@ class Progress:
         self._last = now
         rate = self.done / (now - self._begin)
         if self._total is None:
-            self._log.info("%s %d %.1f/s", self._name, self.done, rate)
+            self._log.info("%s %d %.3g/s", self._name, self.done, rate)
         else:
             left = (self._total - self.done) / rate
-            self._log.info("%s %d/%d %.1f/s eta %.0f s", self._name, self.done, self._total, rate, left)
+            self._log.info("%s %d/%d %.3g/s eta %.0f s", self._name, self.done, self._total, rate, left)
 
     def finish(self) -> None:
         """Log the last line: how many in how many seconds."""

@@ -21,6 +21,7 @@ def write_stage(
     packages: Iterable[str] = (),
     counts: dict[str, int] | None = None,
     facts: dict[str, Any] | None = None,
+    also: tuple[str, ...] = (),
 ) -> None:
     """Write the record of a finished stage beside its outputs; call it last.
 
@@ -34,13 +35,14 @@ def write_stage(
         packages: distributions whose versions can change the result.
         counts: how many items ended how.
         facts: anything else worth keeping that is the same in every run on one machine; no times.
+        also: modules that the script loads by name, for the fingerprint of the code.
     """
     jsonl.write_json(
         path,
         Stage(
             stage=stage,
             settings=settings,
-            code=fingerprint.of_script(script),
+            code=fingerprint.of_script(script, also=also),
             packages={name: importlib.metadata.version(name) for name in packages},
             inputs={str(name): sha256_file(name) for name in inputs},
             outputs={str(name): sha256_file(name) for name in outputs},

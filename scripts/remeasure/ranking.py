@@ -37,7 +37,10 @@ def top_k(values: np.ndarray, k: int) -> np.ndarray:
 
 
 def fuse(
-    routes: Sequence[tuple[float, Sequence[str]]], rank_constant: float, k: int, position: Callable[[str], int]
+    routes: Sequence[tuple[float, Sequence[str]]],
+    rank_constant: float,
+    k: int,
+    position: Callable[[str], int],
 ) -> tuple[list[str], list[float]]:
     """Fuse ranked lists by weighted reciprocal ranks.
 

@@ -76,6 +76,8 @@ class TileRef(Record, kw_only=True):
     member: str
     """Name inside ``tiles.zip``."""
     sha256: str
+    x_px: int = 0
+    """Above 0 only for the right-hand columns of a page that is wider than the viewport."""
     y_px: int
     height_px: int
     width_px: int
@@ -182,6 +184,26 @@ class Response(Record, kw_only=True):
     """Model name as the server reported it."""
     error: str | None = None
     """Class and last message, for every status but ``answered``."""
+
+
+class JournalEntry(Record, kw_only=True):
+    """One outcome as it came in: one line of a ``journal/*.jsonl``, appended at once, never changed."""
+
+    key: str
+    """Identity of the answer (``requests.answer_key``)."""
+    custom_id: str
+    status: Status
+    text: str | None
+    finish: str | None = None
+    usage: dict[str, int] | None = None
+    model: str | None = None
+    error: str | None = None
+    attempts: int
+    """How often the request was sent in this run."""
+    seconds: float
+    """From the first sending to the outcome, waits included."""
+    raw: Any = None
+    """The reply's body as it came, decoded."""
 
 
 class Reading(Record, kw_only=True):

@@ -93,6 +93,8 @@ class Model(Settings, kw_only=True):
     served_name: str | None = None
     revision: str | None = None
     dialect: str = "embedded"
+    thinking_default: bool | None = None
+    """Whether the model thinks when nothing is said; null: the switch is always sent."""
     api_key_env: str | None = None
     concurrency: int
     timeout_s: float
@@ -155,6 +157,8 @@ class Bench(Settings, kw_only=True):
     thinking: bool | dict[str, bool]
     instruction: str | None = None
     layout: str | None = None
+    gold: str = "first"
+    """What a judge is told to be right: the first reference, or any_of all."""
 
 
 class Study(Settings, kw_only=True):

@@ -1,10 +1,11 @@
-"""Vectors on disk: descriptors in HDF5 with an order file, FAISS indexes, checks on everything that is loaded.
+"""Vectors on disk: descriptors in HDF5 with an order file, FAISS indexes, checks on all that is loaded.
 
 Row i of ``descriptors`` belongs to line i of ``order.txt``; FAISS ids are row positions. An ``Identity``
 travels with the vectors from the encoder to the search, so that vectors of different encoders never meet.
 """
 
 import hashlib
+import logging
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -12,12 +13,25 @@ from typing import Literal, NamedTuple
 import msgspec
 import numpy as np
 
+from remeasure.encoders import EncoderSettings
 from remeasure.errors import RemeasureError
 from remeasure.files import atomic_open, atomic_path
 
 DATASET = "descriptors"
 NORM_TOLERANCE = 1e-3
 _CHUNK_ROWS = 1024
+SPACE = (
+    "model_sha256",
+    "tokenizer_sha256",
+    "adapter_sha256",
+    "dim",
+    "normalised",
+    "pooling",
+    "input_limit",
+    "dtype",
+    "device",
+)
+"""Fields of an ``Identity`` that decide whether two vectors may be compared."""
 
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -42,17 +56,7 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     def space(self) -> tuple:
         """Return the fields that must agree between query and document."""
-        return (
-            self.model_sha256,
-            self.tokenizer_sha256,
-            self.adapter_sha256,
-            self.dim,
-            self.normalised,
-            self.pooling,
-            self.input_limit,
-            self.dtype,
-            self.device,
-        )
+        return tuple(getattr(self, name) for name in SPACE)
 
 
 class Descriptors(NamedTuple):
@@ -67,6 +71,8 @@ class IndexSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """How the index is built: exact ("flat"), or inverted lists ("ivf", then with the three numbers)."""
 
     kind: Literal["flat", "ivf"]
+    encoder: EncoderSettings
+    """What made the vectors, as the configuration says it."""
     nlist: int | None = None
     nprobe: int | None = None
     seed: int | None = None
@@ -155,8 +161,8 @@ def write_descriptors(
                 order_stream.writelines(f"{item}\n" for item in ids)
             if not seen:
                 raise RemeasureError(
-                    f"{path}: there is nothing to embed (0 {identity.unit}); look at the inputs of this step, "
-                    "the one before it came out empty"
+                    f"{path}: there is nothing to embed (0 {identity.unit}); look at the inputs of this "
+                    "step, the one before it came out empty"
                 )
     return len(seen)
 
@@ -207,7 +213,17 @@ def read_descriptors(path: Path, order_path: Path) -> Descriptors:
 
 def n_repeated(vectors: np.ndarray) -> int:
     """Return how many rows equal an earlier row exactly (twins, for example tiles with the same text)."""
-    return len(vectors) - len({row.tobytes() for row in vectors})
+    # Hashes, not rows: a set of rows would be the whole matrix once more.
+    return len(vectors) - len({hashlib.blake2b(row.tobytes(), digest_size=16).digest() for row in vectors})
+
+
+def _faiss():
+    """Import FAISS without its chatter and with one thread, so that sums do not depend on the machine."""
+    logging.getLogger("faiss.loader").setLevel(logging.WARNING)
+    import faiss
+
+    faiss.omp_set_num_threads(1)
+    return faiss
 
 
 def build_index(vectors: np.ndarray, settings: IndexSettings):
@@ -221,12 +237,10 @@ def build_index(vectors: np.ndarray, settings: IndexSettings):
         (index, facts): the FAISS index and a dict for the stage record.
 
     Source:
-        PixelRAG uses IVF-Flat with an unseeded training sample; here the sample is drawn from the seed and its
-        row numbers are hashed into the facts.
+        PixelRAG uses IVF-Flat with an unseeded training sample; here the sample is drawn from the seed and
+        its row numbers are hashed into the facts.
     """
-    import faiss
-
-    faiss.omp_set_num_threads(1)
+    faiss = _faiss()
     n, dim = vectors.shape
     if settings.kind == "flat":
         index = faiss.IndexFlatIP(dim)
@@ -259,10 +273,8 @@ def _training_sample(n: int, limit: int, seed: int) -> np.ndarray:
 
 def write_index(path: Path, index) -> None:
     """Write a FAISS index, whole or not at all."""
-    import faiss
-
     with atomic_path(path) as temporary:
-        faiss.write_index(index, str(temporary))
+        _faiss().write_index(index, str(temporary))
 
 
 def read_index(path: Path, n: int, dim: int):
@@ -271,9 +283,7 @@ def read_index(path: Path, n: int, dim: int):
     Raises:
         RemeasureError: missing, damaged, or not n vectors of dim dimensions.
     """
-    import faiss
-
-    faiss.omp_set_num_threads(1)
+    faiss = _faiss()
     try:
         index = faiss.read_index(str(path))
     except RuntimeError as error:

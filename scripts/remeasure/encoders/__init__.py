@@ -1,10 +1,29 @@
 """Encoders: settings and the models they name. Texts, tile texts, lines and pictures become unit vectors."""
 
-from typing import Literal, NamedTuple
+import itertools
+from collections.abc import Iterable, Iterator
+from typing import Literal, NamedTuple, TypeVar
 
 import msgspec
 
 from remeasure.errors import RemeasureError, did_you_mean
+
+T = TypeVar("T")
+
+
+class EncoderSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One encoder of a run: which unit of the corpus it embeds with which model."""
+
+    name: str = "encoder"
+    """Name in the configuration, for messages."""
+    unit: Literal["tiles", "passages", "lines", "pictures"]
+    model: str
+    max_tokens: int | None = None
+    """Text encoders: longer texts are cut at the end."""
+    size_px: int | None = None
+    """Photo encoders: side of the square that every picture is resized to."""
+    trained: bool = False
+    """Whether a trained adapter belongs to the encoder."""
 
 
 class TrainingSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -14,6 +33,7 @@ class TrainingSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     """Study whose train and dev questions are used."""
     base: str
     """Encoder whose tile vectors are the documents."""
+    base_encoder: EncoderSettings
     rank: int
     temperature: float
     learning_rate: float
@@ -21,19 +41,6 @@ class TrainingSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     patience: int
     """Stop after so many steps without a better dev value."""
     seed: int
-
-
-class EncoderSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One encoder of a run: which unit of the corpus it embeds with which model."""
-
-    unit: Literal["tiles", "passages", "lines", "pictures"]
-    model: str
-    max_tokens: int | None = None
-    """Text encoders: longer texts are cut at the end."""
-    size_px: int | None = None
-    """Photo encoders: side of the square that every picture is resized to."""
-    training: TrainingSettings | None = None
-    """Present when a trained adapter belongs to the encoder."""
 
 
 class TextModel(NamedTuple):
@@ -59,7 +66,7 @@ def check_settings(settings: EncoderSettings) -> None:
     known = PHOTO_MODELS if photo else tuple(TEXT_MODELS)
     if settings.model not in known:
         raise RemeasureError(
-            f"encoder of {settings.unit}: model {settings.model!r} is not known ({', '.join(known)})"
+            f"encoder {settings.name}: model {settings.model!r} is not known ({', '.join(known)})"
             f"{did_you_mean(settings.model, known)}; correct it in the configuration of the run"
         )
     name, value, other = (
@@ -70,10 +77,33 @@ def check_settings(settings: EncoderSettings) -> None:
     low, high = (32, 4096) if photo else (8, TEXT_MODELS[settings.model].position_limit)
     if value is None or other is not None or not low <= value <= high:
         raise RemeasureError(
-            f"encoder of {settings.unit}: needs {name} from {low} to {high} and no other limit, found "
+            f"encoder {settings.name}: needs {name} from {low} to {high} and no other limit, found "
             f"max_tokens {settings.max_tokens} and size_px {settings.size_px}; correct the configuration"
         )
-    if photo and settings.training is not None:
+    if photo and settings.trained:
         raise RemeasureError(
-            "encoder of pictures: training is for text encoders; remove it from the configuration"
+            f"encoder {settings.name}: adapters are for text encoders; remove training from the configuration"
         )
+
+
+def check_training(settings: TrainingSettings) -> None:
+    """Check the ranges of a training's numbers.
+
+    Raises:
+        RemeasureError: names all that are out of range.
+    """
+    low = {"rank": 1, "max_steps": 1, "patience": 1, "seed": 0, "temperature": 0.005, "learning_rate": 1e-8}
+    wrong = [
+        f"{name} {getattr(settings, name)} (from {least})"
+        for name, least in low.items()
+        if not getattr(settings, name) >= least
+    ]
+    if wrong:
+        raise RemeasureError(f"training: out of range: {', '.join(wrong)}; correct the configuration")
+
+
+def batched(things: Iterable[T], size: int) -> Iterator[tuple[T, ...]]:
+    """Yield ``size`` things at a time, the last time perhaps fewer (in Python 3.12 ``itertools``)."""
+    things = iter(things)
+    while block := tuple(itertools.islice(things, size)):
+        yield block

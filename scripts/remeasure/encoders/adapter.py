@@ -15,9 +15,7 @@ class Adapter:
     With ``up`` zero it is the identity (on unit vectors).
     """
 
-    def __init__(
-        self, down: np.ndarray, up: np.ndarray, base_sha256: str, sha256: str | None = None
-    ) -> None:
+    def __init__(self, down: np.ndarray, up: np.ndarray, base_sha256: str, sha256: str | None = None) -> None:
         """Keep the map.
 
         Args:
@@ -45,8 +43,8 @@ class Adapter:
         """
         if self.base_sha256 != model_sha256 or self.down.shape[0] != dim:
             raise RemeasureError(
-                f"adapter: trained on model {self.base_sha256[:12]}… with {self.down.shape[0]} dimensions, but "
-                f"the encoder is {model_sha256[:12]}… with {dim}; delete the adapter and train it again"
+                f"adapter: trained on model {self.base_sha256[:12]}… with {self.down.shape[0]} dimensions, "
+                f"but the encoder is {model_sha256[:12]}… with {dim}; delete the adapter and train it again"
             )
 
 
@@ -73,13 +71,11 @@ def read(path: Path) -> Adapter:
             down, up = store["down"][...], store["up"][...]
             base = msgspec.json.decode(store.attrs["base"], type=dict[str, str])["model_sha256"]
     except (OSError, KeyError, msgspec.MsgspecError) as error:
-        raise RemeasureError(
-            f"{path}: not an adapter ({error}); delete it and rerun train_adapter"
-        ) from None
+        raise RemeasureError(f"{path}: not an adapter ({error}); delete it and rerun train_adapter") from None
     fits = down.ndim == 2 and up.shape == down.shape[::-1] and down.dtype == up.dtype == np.float32
     if not fits or not np.isfinite(down).all() or not np.isfinite(up).all():
         raise RemeasureError(
-            f"{path}: arrays of shape {down.shape} and {up.shape} do not make a map of finite float32 numbers; "
-            "delete it and rerun train_adapter"
+            f"{path}: arrays of shape {down.shape} and {up.shape} do not make a map of finite float32 "
+            "numbers; delete it and rerun train_adapter"
         )
     return Adapter(down, up, base, sha256_file(path))

@@ -35,7 +35,8 @@ def decode(data: bytes, place: str) -> np.ndarray:
     image = cv2.imdecode(raw, cv2.IMREAD_UNCHANGED) if len(raw) else None
     if image is None:
         raise RemeasureError(
-            f"{place}: cannot be decoded as an image ({len(data)} bytes); delete its file and rerun what makes it"
+            f"{place}: cannot be decoded as an image ({len(data)} bytes); delete its file and rerun "
+            "the target that makes it"
         )
     if image.dtype == np.uint8 and image.ndim == 3 and image.shape[2] == 4:
         alpha = image[:, :, 3:].astype(np.float32) / 255

@@ -94,7 +94,9 @@ class _Unpickler(pickle.Unpickler):
 
     def persistent_load(self, pid) -> _Storage:
         match pid:
-            case ("storage", str(kind), str(key), str(), int(count), None) if kind in _STORAGES and count >= 0:
+            case ("storage", str(kind), str(key), str(), int(count), None) if (
+                kind in _STORAGES and count >= 0
+            ):
                 return _Storage(key, _STORAGES[kind], count)
         raise pickle.UnpicklingError("a storage record of unknown form")
 
@@ -126,7 +128,8 @@ def read_weights(path: Path) -> dict[str, np.ndarray]:
     except _PICKLE_ERRORS as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise RemeasureError(
-            f"{path}: refused as a weight file: {reason}; delete it and fetch the file with the expected SHA-256"
+            f"{path}: refused as a weight file: {reason}; delete it and fetch the file "
+            "with the expected SHA-256"
         ) from None
 
 
@@ -215,7 +218,9 @@ class _Graph:
                 f"weights: {layer} has shape {kernel.shape}, an EfficientNet-Lite0 has {shape}; "
                 "fetch the expected file"
             )
-        statistics = (self._take(f"{norm}.{part}") for part in ("weight", "bias", "running_mean", "running_var"))
+        statistics = (
+            self._take(f"{norm}.{part}") for part in ("weight", "bias", "running_mean", "running_var")
+        )
         for part, values in zip(("weight", "bias"), fold(kernel, *statistics), strict=True):
             self.constants.append(numpy_helper.from_array(values, f"{layer}.{part}"))
         self.nodes.append(
@@ -233,7 +238,9 @@ class _Graph:
         if not active:
             return f"{layer}.out"
         self.nodes.append(
-            helper.make_node("Clip", [f"{layer}.out", "zero", "six"], [f"{layer}.active"], name=f"{layer}.relu6")
+            helper.make_node(
+                "Clip", [f"{layer}.out", "zero", "six"], [f"{layer}.active"], name=f"{layer}.relu6"
+            )
         )
         return f"{layer}.active"
 

@@ -1,4 +1,4 @@
-"""Training of an adapter: InfoNCE over all train tiles, AdamW, stopped by the mean reciprocal rank on dev."""
+"""Training of an adapter: InfoNCE over all train tiles, AdamW, stopped by how dev questions rank."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -29,6 +29,11 @@ class Step(NamedTuple):
     step: int
     loss: float
     dev_mrr: float
+    dev_loss: float
+
+    def rank(self) -> tuple[float, float]:
+        """Return what is compared: the mean reciprocal rank on dev, then (it is coarse) the loss on dev."""
+        return self.dev_mrr, -self.dev_loss
 
 
 class Trained(NamedTuple):
@@ -62,12 +67,14 @@ def loss_function(pairs: Pairs, temperature: float) -> Callable:
         cosines = _mapped(numpy, parameters, queries) @ _mapped(numpy, parameters, documents).T
         # A cosine is at most 1: with 1 subtracted no exponential overflows.
         weights = numpy.exp((cosines - 1) / temperature)
-        return numpy.mean(numpy.log(numpy.sum(weights, axis=1)) - numpy.log(numpy.sum(weights * gold, axis=1)))
+        return numpy.mean(
+            numpy.log(numpy.sum(weights, axis=1)) - numpy.log(numpy.sum(weights * gold, axis=1))
+        )
 
     return loss
 
 
-def dev_value(pairs: Pairs, parameters: tuple[np.ndarray, np.ndarray]) -> float:
+def dev_mrr(pairs: Pairs, parameters: tuple[np.ndarray, np.ndarray]) -> float:
     """Return the mean reciprocal rank of the first gold document, 0 to 1."""
     queries = _mapped(np, parameters, pairs.queries.astype(np.float64))
     documents = _mapped(np, parameters, pairs.documents.astype(np.float64))
@@ -75,10 +82,10 @@ def dev_value(pairs: Pairs, parameters: tuple[np.ndarray, np.ndarray]) -> float:
 
 
 def train(train_pairs: Pairs, dev_pairs: Pairs, settings: TrainingSettings) -> Trained:
-    """Train the map and choose the step with the best dev value; of equal values the earliest.
+    """Train the map and choose the best step on dev (``Step.rank``); of equal ones the earliest.
 
     ``down`` starts as normal numbers over the square root of ``dim``, ``up`` as zero: step 0 is exactly the
-    base encoder. Every step sees all questions. Stops after ``patience`` steps without a better value.
+    base encoder. Every step sees all questions. Stops after ``patience`` steps without a better one.
 
     Returns:
         The chosen map (float32) and one entry per step; ``up`` is zero when no step beat step 0.
@@ -91,16 +98,21 @@ def train(train_pairs: Pairs, dev_pairs: Pairs, settings: TrainingSettings) -> T
     dim = train_pairs.documents.shape[1]
     rng = np.random.default_rng(settings.seed)
     parameters = (rng.standard_normal((dim, settings.rank)) / np.sqrt(dim), np.zeros((settings.rank, dim)))
-    loss = loss_function(train_pairs, settings.temperature)
-    gradient = autograd.value_and_grad(loss)
+    gradient = autograd.grad(loss_function(train_pairs, settings.temperature))
+    measures = [loss_function(pairs, settings.temperature) for pairs in (train_pairs, dev_pairs)]
+
+    def look(step: int) -> Step:
+        train_loss, dev_loss = (float(measure(parameters)) for measure in measures)
+        return Step(step, train_loss, dev_mrr(dev_pairs, parameters), dev_loss)
+
     first = [np.zeros_like(array) for array in parameters]
     second = [np.zeros_like(array) for array in parameters]
-    best, chosen, steps = parameters, 0, [Step(0, float(loss(parameters)), dev_value(dev_pairs, parameters))]
+    best, chosen, steps = parameters, 0, [look(0)]
     for step in range(1, settings.max_steps + 1):
-        _, slopes = gradient(parameters)
+        slopes = gradient(parameters)
         parameters = _adamw(parameters, slopes, first, second, step, settings.learning_rate)
-        steps.append(Step(step, float(loss(parameters)), dev_value(dev_pairs, parameters)))
-        if steps[step].dev_mrr > steps[chosen].dev_mrr:
+        steps.append(look(step))
+        if steps[step].rank() > steps[chosen].rank():
             best, chosen = parameters, step
         if step - chosen >= settings.patience:
             break

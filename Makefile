@@ -1,0 +1,47 @@
+# Two commands do everything on a fresh machine: make table1, make test. The rest is for developers.
+PYTHON ?= python3
+CORES ?= all
+BIN := .venv/bin
+
+.PHONY: table1 test test-slow lint unit ci workflow setup setup-dev lock clean
+
+table1: setup
+	$(BIN)/snakemake --cores $(CORES) results/table1.csv results/judges.csv
+	@cat results/table1.md
+
+test: setup-dev lint ci unit workflow
+
+setup:
+	@$(PYTHON) scripts/bootstrap.py requirements.txt
+
+setup-dev:
+	@$(PYTHON) scripts/bootstrap.py requirements.txt requirements-dev.txt
+
+lint:
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/snakefmt --check Snakefile rules
+	$(BIN)/snakemake --lint
+
+# The small run of every study: real models, six pages, four questions per cell.
+ci:
+	$(BIN)/snakemake --cores $(CORES) results/ci/tables/table1.csv results/ci/tables/judges.csv
+
+unit:
+	$(BIN)/pytest tests/unit -m "not slow"
+
+workflow:
+	$(BIN)/pytest tests/workflow -m "not slow"
+
+test-slow: setup-dev ci
+	$(BIN)/pytest tests -m slow
+
+# Pins with hashes for Python 3.11 and later, from requirements*.in.
+lock:
+	$(BIN)/python -m pip install --quiet uv
+	for name in requirements requirements-dev; do \
+	  $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
+	    --no-annotate --no-emit-index-url $$name.in -o $$name.txt; done
+
+clean:
+	rm -rf .venv .pytest_cache .ruff_cache

@@ -1,0 +1,106 @@
+"""Pick stored answers of several cells, the same for every judge, and write what one judge is asked."""
+
+import argparse
+import logging
+from pathlib import Path
+
+import msgspec
+
+from remeasure import cli, items, jsonl, prompts, provenance, requests, studies
+from remeasure.cells import JudgeCell, JudgeSettings
+from remeasure.errors import RemeasureError
+from remeasure.options import decode
+from remeasure.records import Graded, Item, Request, Response
+from remeasure.tables import agreement
+
+log = logging.getLogger("remeasure.build_agreement_requests")
+
+
+class AgreementSettings(JudgeSettings, kw_only=True):
+    """Settings of a judge's requests, and how many answers it is shown."""
+
+    study: str
+    n_answers: int
+
+
+def request(
+    answer_id: str, item: Item, response: Response, settings: AgreementSettings, texts: dict[str, str]
+) -> Request:
+    """Return the request about one answer, worded as in the study's own judging."""
+    cell = JudgeCell(grader=settings.grader, gold=settings.gold, prompts=texts)
+    sampling = {name: getattr(settings.sampling, name) for name in settings.sampling.__struct_fields__}
+    body = requests.Body(
+        model=settings.model,
+        messages=studies.load(settings.study, "messages").judge_messages(item, response, cell),
+        max_tokens=settings.max_tokens,
+        thinking=settings.thinking,
+        **sampling,
+    )
+    return requests.make_request(answer_id, body)
+
+
+def load_cell(graded: Path, responses: Path) -> tuple[str, list[Graded], dict[str, Response]]:
+    """Read one cell's verdicts and responses.
+
+    Raises:
+        RemeasureError: the two files lie in different folders or have different items.
+    """
+    lines = list(jsonl.read(graded, Graded))
+    found = {line.custom_id: line for line in jsonl.read(responses, Response)}
+    if graded.parent != responses.parent or {line.item_id for line in lines} != set(found):
+        raise RemeasureError(
+            f"{graded} and {responses} are not of one cell; give the files of the same cells in order"
+        )
+    return str(graded.parent), lines, found
+
+
+def work(args: argparse.Namespace) -> None:
+    """Read, pick, write."""
+    settings = decode(args.settings, AgreementSettings)
+    if len(args.graded) != len(args.responses):
+        raise RemeasureError(
+            "--graded and --responses must name the same cells in the same order; correct them"
+        )
+    known = {item.item_id: item for item in items.load(args.items)}
+    cells = [load_cell(*paths) for paths in zip(args.graded, args.responses, strict=True)]
+    chosen = list(agreement.pick(known, cells, settings.n_answers))
+    if not chosen:
+        raise RemeasureError(
+            f"none of {len(cells)} cells has an answer to show to a judge; look at their responses"
+        )
+    if len(chosen) < settings.n_answers:
+        log.warning("only %d of %d wanted answers exist", len(chosen), settings.n_answers)
+    texts = prompts.load(settings.prompts)
+    asked = (request(picked.answer_id, item, response, settings, texts) for picked, item, response in chosen)
+    jsonl.write(args.picked, (picked for picked, _, _ in chosen))
+    jsonl.write(args.out, asked)
+    provenance.write_stage(
+        args.record,
+        stage="build_agreement_requests",
+        script="build_agreement_requests.py",
+        settings=msgspec.to_builtins(settings),
+        inputs=[args.items, *args.graded, *args.responses],
+        outputs=[args.out, args.picked],
+        counts={"answers": len(chosen), "cells": len(cells)},
+        also=(f"remeasure.studies.{settings.study}_messages",),
+    )
+    log.info("%d answers of %d cells for %s", len(chosen), len(cells), settings.model)
+
+
+def main(argv=None) -> int:
+    """Command-line entry; the rule and a person at a shell use the same words."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--settings", required=True, help="JSON: judge, prompts, study, n_answers")
+    parser.add_argument("--items", type=Path, required=True, help="items.jsonl of the bench")
+    parser.add_argument("--graded", type=Path, nargs="+", required=True, help="graded.jsonl of every cell")
+    parser.add_argument(
+        "--responses", type=Path, nargs="+", required=True, help="responses.jsonl, same order"
+    )
+    parser.add_argument("--picked", type=Path, required=True, help="the answers, picked.jsonl")
+    parser.add_argument("--out", type=Path, required=True, help="requests.jsonl for the judge")
+    parser.add_argument("--record", type=Path, required=True, help="stage record, .json")
+    return cli.run(parser, work, argv)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

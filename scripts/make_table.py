@@ -1,0 +1,111 @@
+"""Make a table from graded cells: paper's layout, cells, differences, page, picture, provenance."""
+
+import argparse
+import importlib.metadata
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from remeasure import cli, fingerprint, jsonl
+from remeasure.files import sha256_file, write_text
+from remeasure.options import decode
+from remeasure.tables import cells as cell_rows
+from remeasure.tables import chain, contrasts, csv_text, figure, inputs, markdown, published, wide
+from remeasure.tables.chain import CellChain, Provenance
+from remeasure.tables.inputs import Cell, TableSettings
+
+log = logging.getLogger("remeasure.make_table")
+PACKAGES = ("matplotlib", "msgspec", "numpy")
+
+
+def trace(cells: Sequence[Cell], records: chain.Records, settings: TableSettings) -> list[CellChain]:
+    """Return the chain of every cell, from its graded items and number to the sources."""
+    found = []
+    for cell in cells:
+        score = cell.score
+        assert score.value is not None  # checked while loading
+        found.append(
+            CellChain(
+                bench=score.bench,
+                arm=score.arm,
+                model=score.model,
+                grader=score.grader,
+                value=score.value,
+                printed=wide.printed(cell, settings),
+                score=str(cell.score_path),
+                chain=chain.follow([str(cell.score_path), str(cell.graded_path)], records),
+            )
+        )
+    return found
+
+
+def work(args: argparse.Namespace) -> None:
+    """Read, compare, write."""
+    settings = decode(args.settings, TableSettings)
+    log.info("%s of run %s from %d cells", settings.table, settings.run, len(args.scores))
+    cells = inputs.load(settings, args.scores, args.graded)
+    printed = published.load(args.published, settings.table)
+    compared = contrasts.compare_all(cells, settings)
+    records = chain.load_records(args.stages)
+    chains = trace(list(cells.values()), records, settings)
+    hashes = {link.path: sha256_file(Path(link.path)) for cell in chains for link in cell.chain[:2]}
+    for cell in chains:
+        chain.check(cell.chain[:2], hashes)
+
+    write_text(args.out_wide, csv_text.render(wide.columns(settings), wide.rows(cells, settings)))
+    rows = cell_rows.rows(cells, printed, settings)
+    write_text(args.out_cells, csv_text.render(cell_rows.COLUMNS, rows))
+    rows = [contrasts.row(contrast, settings) for contrast in compared]
+    write_text(args.out_contrasts, csv_text.render(contrasts.COLUMNS, rows))
+    write_text(args.out_markdown, markdown.render(cells, printed, compared, settings))
+    write_text(args.out_figure, figure.render(cells, printed, settings))
+    outputs = [args.out_wide, args.out_cells, args.out_contrasts, args.out_markdown, args.out_figure]
+    document = Provenance(
+        table=settings.table,
+        run=settings.run,
+        title=settings.title,
+        run_title=settings.run_title,
+        unit=settings.unit,
+        settings=msgspec.to_builtins(settings),
+        code=fingerprint.of_script("make_table.py"),
+        packages={name: importlib.metadata.version(name) for name in PACKAGES},
+        published={args.published.name: sha256_file(args.published)},
+        outputs={str(path): sha256_file(path) for path in outputs},
+        cells=tuple(chains),
+        stages=chain.notes(chains, records),
+    )
+    jsonl.write_json(args.out_provenance, document)
+    log.info(
+        "%s: %d cells, %d differences, %d stages behind them",
+        args.out_wide,
+        len(cells),
+        len(compared),
+        len(document.stages),
+    )
+
+
+def main(argv=None) -> int:
+    """Command-line entry; the rule and a person at a shell use the same words."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--settings", required=True, help="settings of the table, JSON")
+    parser.add_argument("--published", type=Path, required=True, help="config/published/<study>.csv")
+    parser.add_argument("--scores", type=Path, nargs="+", required=True, help="score.json of every cell")
+    parser.add_argument("--graded", type=Path, nargs="+", required=True, help="graded.jsonl of every cell")
+    parser.add_argument(
+        "--stages", type=Path, nargs="+", required=True, help="all stage records behind the cells"
+    )
+    parser.add_argument("--out-wide", type=Path, required=True, help="table, paper's layout, CSV")
+    parser.add_argument("--out-cells", type=Path, required=True, help="one row per cell, CSV")
+    parser.add_argument("--out-contrasts", type=Path, required=True, help="differences between arms, CSV")
+    parser.add_argument("--out-markdown", type=Path, required=True, help="page for people")
+    parser.add_argument(
+        "--out-provenance", type=Path, required=True, help="chains of files behind every number, JSON"
+    )
+    parser.add_argument("--out-figure", type=Path, required=True, help="picture, SVG")
+    return cli.run(parser, work, argv)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

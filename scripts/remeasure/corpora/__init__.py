@@ -1,0 +1,1 @@
+"""Corpora that Remeasure writes itself, for runs without foreign data."""

@@ -1,0 +1,121 @@
+"""What a ranking shows to the reader: the first hits of each item, as tile images or as texts."""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from remeasure import jsonl
+from remeasure.cells import EvidenceKind
+from remeasure.errors import RemeasureError
+from remeasure.records import ImageRef, Item, Passage, Ranked, Record, RenderedPage
+
+# More rows without any evidence than this are a broken retriever, whatever tolerance is set.
+_LIMIT_WITHOUT = 0.05
+
+
+class Evidence(Record, kw_only=True):
+    """What is shown for one item, best first."""
+
+    kind: EvidenceKind
+    ids: tuple[str, ...] = ()
+    images: tuple[ImageRef, ...] = ()
+    texts: tuple[str, ...] = ()
+
+
+NOTHING = Evidence(kind="none")
+
+
+def tile_images(manifest: Iterable[RenderedPage], tiles: Path) -> dict[str, ImageRef]:
+    """Return the image of every tile id."""
+    return {
+        tile.tile_id: ImageRef(sha256=tile.sha256, path=str(tiles), member=tile.member)
+        for page in manifest
+        for tile in page.tiles
+    }
+
+
+def passage_texts(passages: Iterable[Passage]) -> dict[str, str]:
+    """Return the text of every passage id."""
+    return {passage.passage_id: passage.text for passage in passages}
+
+
+def shown(
+    item: Item,
+    ranked: Ranked | None,
+    kind: EvidenceKind,
+    n_shown: int,
+    found: Callable[[str], ImageRef | str],
+) -> Evidence:
+    """Return what the reader is shown for one item.
+
+    Args:
+        item: the question.
+        ranked: its ranked list; null where the ranking has none.
+        kind: none, text or tiles.
+        n_shown: how many of the first hits are shown.
+        found: image or text of an id; raises KeyError for an unknown one.
+
+    Edges:
+        No hits: evidence of ``kind`` without parts. A text that is empty or blank is left out.
+
+    Source:
+        Page-image card 6.5: the list is cut first, then empty texts are left out. Unlike the original a
+        missing tile never promotes the next rank: it is an error.
+    """
+    ids, images, texts = [], [], []
+    for hit in ranked.ids[:n_shown] if ranked else ():
+        try:
+            part = found(hit)
+        except KeyError:
+            raise RemeasureError(
+                f"item {item.item_id!r}: the ranking shows {hit!r}, which the corpus does not have; "
+                "ranking and corpus are of different runs: delete the ranking and rerun"
+            ) from None
+        if kind == "tiles":
+            images.append(part)
+        elif part.strip():
+            texts.append(part)
+        else:
+            continue
+        ids.append(hit)
+    return Evidence(kind=kind, ids=tuple(ids), images=tuple(images), texts=tuple(texts))
+
+
+def load_ranking(path: Path, items: Iterable[Item]) -> dict[str, Ranked]:
+    """Read a ranking by item id.
+
+    Raises:
+        RemeasureError: an item stands twice, or a ranked list belongs to no item.
+    """
+    ranking = {row.item_id: row for row in jsonl.unique(jsonl.read(path, Ranked), "item_id", path)}
+    strange = sorted(ranking.keys() - {item.item_id for item in items})
+    if strange:
+        raise RemeasureError(
+            f"{path}: {len(strange)} lists belong to no item (first {strange[0]!r}); "
+            "items and ranking are of different runs: delete the ranking and rerun"
+        )
+    return ranking
+
+
+def check_shown(rows: list[tuple[str, int]], source: Path, tolerance: float) -> int:
+    """Refuse a cell whose evidence did not arrive; return the number of items without any.
+
+    Args:
+        rows: item id and number of evidence parts *in its messages*, one per item.
+        source: the ranking, for the message.
+        tolerance: share of items that may have none, 0 to 1.
+
+    Raises:
+        RemeasureError: more items than the tolerance, or 5 % and more, were built without evidence.
+
+    Source:
+        Page-image card 11, P12, P34 and P36: an arm without evidence silently became the naive arm.
+    """
+    without = [item_id for item_id, n_parts in rows if not n_parts]
+    share = len(without) / len(rows)
+    if share > tolerance or share >= _LIMIT_WITHOUT:
+        raise RemeasureError(
+            f"{source}: no evidence for {len(without)} of {len(rows)} items (first {without[0]!r}), allowed "
+            f"are {tolerance:.1%} and always less than {_LIMIT_WITHOUT:.0%}; repair the search, "
+            "or set max_share_without_evidence"
+        )
+    return len(without)

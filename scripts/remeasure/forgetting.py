@@ -1,0 +1,99 @@
+"""What follows from a result, as Snakemake's own plan says it, and its removal."""
+
+import csv
+import io
+import subprocess
+import sys
+from pathlib import Path
+
+from remeasure import gaps
+from remeasure.errors import RemeasureError
+
+
+def followers(paths: list[Path], root: Path = Path(".")) -> list[Path]:
+    """Return the given files and every existing file that was made from them, sorted.
+
+    Args:
+        paths: files or folders under ``results/``; a ``journal`` folder stands for the answers that it keeps.
+        root: working directory of the workflow.
+
+    Raises:
+        RemeasureError: a path that is not there or not under ``results/``, or a plan that fails.
+    """
+    run = _run_of(paths, root)
+    undeclared, forced = _expand(paths, root)
+    if run == "sources":
+        return sorted(undeclared | forced)
+    before = _pending(run, root, [])
+    after = _pending(run, root, sorted(map(str, forced))) if forced else before
+    followed = {Path(path) for path in after - before if (root / path).exists()}
+    return sorted(undeclared | forced | followed)
+
+
+def remove(paths: list[Path], root: Path = Path(".")) -> None:
+    """Remove files, then folders that became empty."""
+    for path in paths:
+        (root / path).unlink(missing_ok=True)
+    for folder in sorted({path.parent for path in paths}, key=lambda p: -len(p.parts)):
+        while folder.parts[:1] == ("results",) and len(folder.parts) > 1:
+            here = root / folder
+            if not here.is_dir() or any(here.iterdir()):
+                break
+            here.rmdir()
+            folder = folder.parent
+
+
+def _run_of(paths: list[Path], root: Path) -> str:
+    runs = set()
+    for path in paths:
+        if path.is_absolute() or path.parts[:1] != ("results",) or ".." in path.parts or len(path.parts) < 2:
+            raise RemeasureError(
+                f"{path}: only paths of the form results/<run>/… can be forgotten; correct it"
+            )
+        if not (root / path).exists():
+            raise RemeasureError(f"{path}: is not there; nothing was removed")
+        runs.add(path.parts[1])
+    if len(runs) > 1:
+        raise RemeasureError(f"the paths belong to {', '.join(sorted(runs))}; forget one run at a time")
+    return runs.pop()
+
+
+def _expand(paths: list[Path], root: Path) -> tuple[set[Path], set[Path]]:
+    """Split what the user named into files that no rule declares (journals, logs) and declared outputs."""
+    undeclared: set[Path] = set()
+    forced: set[Path] = set()
+    for path in paths:
+        here = root / path
+        files = [here] if here.is_file() else [p for p in sorted(here.rglob("*")) if p.is_file()]
+        for file in (file.relative_to(root) for file in files):
+            if "journal" in file.parts or "logs" in file.parts:
+                undeclared.add(file)
+            else:
+                forced.add(file)
+        if path.name == "journal":
+            answers = path.parent / "responses.jsonl"
+            if gaps.journal_of(answers) == path and (root / answers).exists():
+                forced.add(answers)
+    return undeclared, forced
+
+
+def _pending(run: str, root: Path, forced: list[str]) -> set[str]:
+    """Return the outputs that Snakemake would make now, were ``forced`` made again."""
+    snakefile = Path(__file__).resolve().parents[2] / "Snakefile"
+    targets = [f"results/{run}/tables/{name}.csv" for name in _tables(snakefile)]
+    command = [sys.executable, "-m", "snakemake", "--snakefile", str(snakefile), "--directory", str(root)]
+    command += ["--cores", "1", "--nolock", *targets, "--summary"]
+    if forced:
+        command += ["--forcerun", *forced]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        lines = [line for line in done.stderr.splitlines() if line.strip()] or ["no message"]
+        raise RemeasureError(f"snakemake could not plan run {run!r}: {lines[-1]}; nothing was removed")
+    rows = csv.DictReader(io.StringIO(done.stdout), delimiter="\t")
+    return {row["output_file"] for row in rows if row["plan"] == "update pending"}
+
+
+def _tables(snakefile: Path) -> list[str]:
+    from remeasure.plan import Plan
+
+    return [*Plan(snakefile.parent / "config").tables(), "judges"]

@@ -1,0 +1,28 @@
+"""Graders by name: each gives one item a verdict in the published and in the strict reading."""
+
+from remeasure.errors import RemeasureError, did_you_mean
+from remeasure.graders.base import Case, Grader
+from remeasure.graders.choice import MCQ_LETTER
+from remeasure.graders.exact import EM
+from remeasure.graders.judged import JUDGE_ANYOF, JUDGE_OR10, JUDGE_SIMPLEQA, JUDGE_WORLDVQA
+
+GRADERS = {
+    grader.name: grader
+    for grader in (EM, MCQ_LETTER, JUDGE_SIMPLEQA, JUDGE_WORLDVQA, JUDGE_OR10, JUDGE_ANYOF)
+}
+
+__all__ = ["GRADERS", "Case", "Grader", "by_name"]
+
+
+def by_name(name: str) -> Grader:
+    """Return the grader of that name.
+
+    Raises:
+        RemeasureError: there is none.
+    """
+    if name not in GRADERS:
+        raise RemeasureError(
+            f"grader {name!r} is not known{did_you_mean(name, GRADERS)}; graders are "
+            f"{', '.join(sorted(GRADERS))}: correct `grader` of the bench in config/studies/<study>.yaml"
+        )
+    return GRADERS[name]

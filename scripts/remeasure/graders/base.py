@@ -1,0 +1,98 @@
+"""What every grader shares: the case that it is shown, the closed list of verdicts, two readings."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+from remeasure.records import Reading, Response
+from remeasure.text import strip_thinking
+
+SCORES: dict[str, float | None] = {
+    "correct": 1.0,
+    "correct_empty": 1.0,
+    "incorrect": 0.0,
+    "not_attempted": 0.0,
+    "unreadable": 0.0,
+    "judge_failed": None,
+    "judge_unreadable": None,
+    "ungraded": None,
+}
+"""Every verdict and its score; null leaves the denominator.
+
+``correct_empty``: an empty answer equals a gold answer that normalises to nothing (the original's trap).
+``unreadable``: the reader's reply shows no choice; the reader's fault, so it counts as wrong.
+``judge_unreadable``, ``judge_failed``: the judge's fault, so the item is not counted.
+``ungraded``: there is no answer to grade.
+"""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One item with what was answered, ready for grading."""
+
+    references: tuple[str, ...]
+    """Accepted answers, at least one, none of them blank."""
+    response: Response
+    judge: Response | None
+    """The judge's reply; None where the grader has no judge or the judge was not asked."""
+    thinking: bool
+    """Whether the cell's protocol lets the reader think, so that an untagged cut-off reply is thinking."""
+
+    @cached_property
+    def _stripped(self) -> tuple[str, bool | None]:
+        return strip_thinking(self.response.text or "")
+
+    @property
+    def answer(self) -> str:
+        """What the original grades: a missing reply is the empty string; unclosed thinking is the answer."""
+        return self._stripped[0]
+
+    @property
+    def strict_answer(self) -> str:
+        """The answer without unclosed thinking, which is no answer."""
+        answer, closed = self._stripped
+        return "" if closed is False else answer
+
+    @property
+    def still_thinking(self) -> bool:
+        """Whether the reply ended inside the thinking part."""
+        closed = self._stripped[1]
+        return closed is False or (closed is None and self.thinking and self.response.status == "cut_off")
+
+
+def reading(verdict: str, reason: str) -> Reading:
+    """Return a reading with the score that belongs to the verdict."""
+    return Reading(verdict=verdict, score=SCORES[verdict], reason=reason)
+
+
+def no_answer(case: Case) -> Reading | None:
+    """Return the strict reading of an item that has no answer to grade; None where there is one.
+
+    Failed, refused and unsent requests are no answers, and neither is thinking that the token limit cut off.
+    """
+    if case.response.status in ("failed", "refused", "not_sent"):
+        return reading("ungraded", f"reader {case.response.status}")
+    if case.response.status == "cut_off" and case.still_thinking:
+        return reading("ungraded", "reader cut off while thinking")
+    return None
+
+
+@dataclass(frozen=True)
+class Grader:
+    """A named, versioned way to give one item a verdict, in two readings.
+
+    The published reading repeats the original study's code, flaws included. The strict reading corrects
+    them: items without an answer leave the denominator, replies must say what they mean.
+    """
+
+    name: str
+    version: int
+    judged: bool
+    """Whether it reads a judge's reply."""
+    published: Callable[[Case], Reading]
+    strict: Callable[[Case], Reading]
+
+    @property
+    def label(self) -> str:
+        """Name and version, for example ``em@1``."""
+        return f"{self.name}@{self.version}"

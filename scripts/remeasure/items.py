@@ -1,0 +1,88 @@
+"""Question files: one reader for all stages, whoever wrote the file."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from remeasure import jsonl
+from remeasure.errors import RemeasureError, did_you_mean
+from remeasure.images import ImageReader
+from remeasure.records import Item, Page
+
+ITEM_ID = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
+
+
+def read(path: Path, *, check_images: bool = False) -> Iterator[Item]:
+    """Read and check a question file, one question at a time; of the others only the ids are held.
+
+    Args:
+        path: JSONL of ``records.Item``.
+        check_images: also read every image and compare its hash (slower).
+
+    Raises:
+        RemeasureError: empty file, broken line, id twice or with other characters than ``[A-Za-z0-9_-]``,
+            empty question, no or empty answer, image file missing or changed; names line and item.
+    """
+    number = 0
+    with ImageReader() as reader:
+        found = jsonl.unique(_checked(jsonl.read(path, Item), path), "item_id", path)
+        for number, item in enumerate(found, start=1):
+            for image in item.images:
+                if not Path(image.path).is_file():
+                    raise RemeasureError(
+                        f"{path} line {number}: item {item.item_id!r} shows {image.path}, which is missing; "
+                        "put it there or correct the path (relative to the working folder)"
+                    )
+                if check_images:
+                    reader.read(image)
+            yield item
+    if not number:
+        raise RemeasureError(f"{path}: holds no questions; add at least one line, or delete it and rerun")
+
+
+def load(path: Path, *, check_images: bool = False) -> list[Item]:
+    """Read and check a whole question file; see ``read``."""
+    return list(read(path, check_images=check_images))
+
+
+def own(path: Path, pages: Sequence[Page], n_items: int | None) -> Iterator[Item]:
+    """Yield a user's own questions: the first ``n_items``, images verified, pages named by id or by path.
+
+    The whole file is checked whatever ``n_items`` is.
+
+    Raises:
+        RemeasureError: as ``read``, or an item names a page that the run does not use.
+    """
+    known = {page.path: page.page_id for page in pages} | {page.page_id: page.page_id for page in pages}
+    for number, item in enumerate(read(path, check_images=True), start=1):
+        if n_items is not None and number > n_items:
+            continue
+        strange = [page for page in item.relevant if page not in known]
+        if strange:
+            raise RemeasureError(
+                f"{path} line {number}: item {item.item_id!r} names page {strange[0]!r}, which is not "
+                f"among the {len(pages)} pages of the run{did_you_mean(strange[0], known)}; "
+                "correct it or use more pages"
+            )
+        yield msgspec.structs.replace(item, relevant=tuple(known[page] for page in item.relevant))
+
+
+def _checked(items: Iterable[Item], path: Path) -> Iterable[Item]:
+    for number, item in enumerate(items, start=1):
+        place = f"{path} line {number}"
+        if not ITEM_ID.match(item.item_id):
+            raise RemeasureError(
+                f"{place}: item_id {item.item_id!r} is not allowed; use 1 to 64 of A-Z a-z 0-9 _ -"
+            )
+        if not item.question.strip():
+            raise RemeasureError(
+                f"{place}: item {item.item_id!r} has an empty question; write one or remove the line"
+            )
+        if not item.references or any(not reference.strip() for reference in item.references):
+            raise RemeasureError(
+                f"{place}: item {item.item_id!r} has no answer or an empty one in references; "
+                "give every item at least one answer"
+            )
+        yield item

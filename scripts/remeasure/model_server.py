@@ -1,0 +1,176 @@
+"""Run a model server for as long as it is needed, and never longer.
+
+The contract with a server program: ``--port 0 --port-file F --served-name S``; it writes the port that it got
+into F, answers ``/health`` with 200 once it can work and lists S under ``/v1/models``, and it **ends when its
+standard input ends**: so not even a killed parent leaves an orphan.
+"""
+
+import contextlib
+import http.client
+import logging
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import msgspec
+
+from remeasure.errors import RemeasureError
+from remeasure.fingerprint import SCRIPTS
+
+log = logging.getLogger("remeasure.model_server")
+_POLL_S = 0.02
+_STOP_S = 5.0
+_SECRET_WORDS = ("KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL")
+# Thread counts are part of a model's identity and come as options; job systems set these behind our back.
+_THREAD_WORDS = ("OMP_", "MKL_", "OPENBLAS_", "GOTO_", "NUMEXPR_", "VECLIB_")
+
+
+def command(
+    program: str, served_name: str, files: Mapping[str, str], options: Mapping[str, str | int | float | bool]
+) -> list[str]:
+    """Return the command line of a server program, without its port options.
+
+    Edges:
+        An option that is true becomes a bare flag, one that is false is left out.
+    """
+    words = [sys.executable, str(SCRIPTS / program), "--served-name", served_name]
+    for name, value in [*files.items(), *options.items()]:
+        flag = "--" + name.replace("_", "-")
+        if isinstance(value, bool):
+            words += [flag] if value else []
+        else:
+            words += [flag, str(value)]
+    return words
+
+
+def environment(given: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of a server: what is given without credentials and thread counts."""
+    return {
+        name: value
+        for name, value in given.items()
+        if not any(word in name.upper() for word in _SECRET_WORDS) and not name.startswith(_THREAD_WORDS)
+    }
+
+
+class Server:
+    """A running server program."""
+
+    def __init__(self, process: subprocess.Popen, log_path: Path) -> None:
+        self._process = process
+        self._log_path = log_path
+        self.port = 0
+
+    @property
+    def base_url(self) -> str:
+        """Address that requests go to, up to ``/v1``."""
+        return f"http://127.0.0.1:{self.port}/v1"
+
+    def died(self) -> str | None:
+        """Return why the server is gone, with the end of its log; null while it runs."""
+        # The connection breaks a moment before the process can be seen to have ended.
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(0.2)
+        code = self._process.poll()
+        return None if code is None else self.failure(f"ended with exit status {code}")
+
+    def failure(self, what: str) -> str:
+        """Return an error text: what happened, and the end of the log."""
+        return f"model server {what}; its log {self._log_path} ends: {_tail(self._log_path)}"
+
+    def get(self, path: str) -> tuple[int, bytes] | None:
+        """Return status and body of a page of the server; null while it cannot be reached."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)
+        try:
+            connection.request("GET", path)
+            reply = connection.getresponse()
+            return reply.status, reply.read()
+        except (OSError, http.client.HTTPException):
+            return None
+        finally:
+            connection.close()
+
+
+@contextlib.contextmanager
+def running(words: list[str], served_name: str, log_path: Path, ready_timeout_s: float) -> Iterator[Server]:
+    """Start a server program on a free port, wait until it answers, stop it whatever happens.
+
+    Args:
+        words: command line without port options (``command``).
+        served_name: the model name that it must list.
+        log_path: where its output goes, written afresh.
+        ready_timeout_s: how long it may take to become ready, seconds.
+
+    Raises:
+        RemeasureError: it ends, does not become ready in time or serves another model; with its log's end.
+    """
+    log_path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="remeasure-") as folder, open(log_path, "wb") as output:
+        port_file = Path(folder) / "port"
+        process = subprocess.Popen(
+            [*words, "--port", "0", "--port-file", str(port_file)],
+            stdin=subprocess.PIPE,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env=environment(os.environ),
+            start_new_session=True,
+        )
+        try:
+            server = Server(process, log_path)
+            started = time.monotonic()
+            _wait_until_ready(server, port_file, started + ready_timeout_s, ready_timeout_s)
+            _check_name(server, served_name)
+            log.info("server %s ready after %.1f s", Path(words[1]).name, time.monotonic() - started)
+            yield server
+        finally:
+            _stop(process)
+
+
+def _wait_until_ready(server: Server, port_file: Path, deadline: float, limit_s: float) -> None:
+    while True:
+        if server._process.poll() is not None:
+            code = server._process.returncode
+            raise RemeasureError(server.failure(f"ended with exit status {code} before it was ready"))
+        with contextlib.suppress(OSError, ValueError):
+            server.port = int(port_file.read_text())
+            reply = server.get("/health")
+            if reply is not None and reply[0] == 200:
+                return
+        if time.monotonic() > deadline:
+            raise RemeasureError(server.failure(f"was not ready within {limit_s:g} s"))
+        time.sleep(_POLL_S)
+
+
+def _check_name(server: Server, served_name: str) -> None:
+    reply = server.get("/v1/models")
+    try:
+        names = [model["id"] for model in msgspec.json.decode(reply[1])["data"]] if reply else []
+    except (msgspec.MsgspecError, KeyError, TypeError):
+        names = []
+    if served_name not in names:
+        raise RemeasureError(server.failure(f"lists the models {names} and not {served_name!r}"))
+
+
+def _stop(process: subprocess.Popen) -> None:
+    """End the server and all that it started."""
+    with contextlib.suppress(OSError):
+        process.stdin.close()
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        # Also after its end: what it started may live on in its group.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_STOP_S)
+            if number == signal.SIGKILL:
+                return
+
+
+def _tail(path: Path, n_lines: int = 5, limit: int = 800) -> str:
+    """Return the last lines of a log as one line."""
+    lines = path.read_bytes()[-8000:].decode("utf-8", "replace").splitlines()
+    said = [" ".join(line.split()) for line in lines if line.strip()][-n_lines:]
+    return " | ".join(said)[-limit:] or "(nothing)"

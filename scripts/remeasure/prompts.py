@@ -1,0 +1,87 @@
+"""Prompt files: loaded by name, checked by hash, filled in one pass."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from remeasure import jsonl
+from remeasure.errors import RemeasureError, did_you_mean
+from remeasure.files import sha256_bytes
+from remeasure.fingerprint import SCRIPTS
+from remeasure.records import Record
+
+_PLACE = re.compile(r"\{\{([A-Za-z0-9_]+)\}\}")
+
+
+class PromptFiles(Record, kw_only=True):
+    """Which prompts a stage uses; part of its settings."""
+
+    profile: str
+    """Name of the set: own, or that of a published wording."""
+    files: dict[str, str]
+    """Prompt name to path; relative ones start from the repository."""
+    sha256: dict[str, str]
+    """Prompt name to the SHA-256 of the file's bytes."""
+
+
+def load(files: PromptFiles) -> dict[str, str]:
+    """Return the texts of all named prompts, byte for byte as they stand in the files.
+
+    Raises:
+        RemeasureError: missing file, not UTF-8, no hash or another one than the settings say.
+    """
+    if files.files.keys() != files.sha256.keys():
+        odd = sorted(files.files.keys() ^ files.sha256.keys())
+        raise RemeasureError(f"prompts {files.profile!r}: {odd} lack a path or a sha256; give both for each")
+    texts = {}
+    for name, path in files.files.items():
+        try:
+            data = (SCRIPTS.parent / path).read_bytes()
+        except OSError as error:
+            raise jsonl.unreadable(Path(path), error) from None
+        found = sha256_bytes(data)
+        if found != files.sha256[name]:
+            raise RemeasureError(
+                f"{path}: prompt {name!r} has SHA-256 {found[:12]}…, the settings say "
+                f"{files.sha256[name][:12]}…; rerun from the workflow, or restore the file"
+            )
+        try:
+            texts[name] = data.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise RemeasureError(
+                f"{path}: not UTF-8 ({error.reason} at byte {error.start}); save it so"
+            ) from None
+    return texts
+
+
+def get(texts: Mapping[str, str], name: str) -> str:
+    """Return a prompt by name.
+
+    Raises:
+        RemeasureError: there is no prompt of that name; names the ones that exist.
+    """
+    if name not in texts:
+        raise RemeasureError(
+            f"prompt {name!r} is not among the settings' prompts{did_you_mean(name, texts)} "
+            f"({', '.join(sorted(texts))}); add its file"
+        )
+    return texts[name]
+
+
+def fill(template: str, values: Mapping[str, str]) -> str:
+    """Replace each ``{{name}}`` by its value; a value is never looked at again, so it may hold braces.
+
+    Raises:
+        RemeasureError: the template names a value that is not given.
+    """
+
+    def value_of(match: re.Match) -> str:
+        name = match.group(1)
+        if name not in values:
+            raise RemeasureError(
+                f"prompt placeholder {{{{{name}}}}} is unknown{did_you_mean(name, values)} "
+                f"({', '.join(sorted(values))}); correct the prompt file"
+            )
+        return values[name]
+
+    return _PLACE.sub(value_of, template)

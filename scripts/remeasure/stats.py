@@ -1,0 +1,248 @@
+"""Intervals and tests. Undefined is None, never 0; every random draw has an explicit seed."""
+
+import math
+from collections.abc import Hashable, Sequence
+from statistics import NormalDist
+from typing import NamedTuple
+
+import numpy as np
+
+Interval = tuple[float, float]
+CONFIDENCE = 0.95
+"""All intervals of all tables."""
+
+
+def wilson(successes: float, n: int, confidence: float = CONFIDENCE) -> Interval | None:
+    """Return Wilson's score interval for a rate.
+
+    Args:
+        successes: number of successes, 0 to n.
+        n: number of trials.
+        confidence: coverage, between 0 and 1.
+
+    Returns:
+        Lower and upper bound, shares; None for n = 0.
+
+    Source:
+        Wilson 1927, without continuity correction.
+    """
+    if n == 0:
+        return None
+    z = NormalDist().inv_cdf(0.5 + confidence / 2)
+    share = successes / n
+    centre = (share + z * z / (2 * n)) / (1 + z * z / n)
+    half = z / (1 + z * z / n) * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+    return max(0.0, centre - half), min(1.0, centre + half)
+
+
+def _by_group(values: np.ndarray, groups: Sequence[Hashable]) -> tuple[np.ndarray, np.ndarray]:
+    """Return sum and count of the values per group, each of shape (n_groups,), in order of first sight."""
+    places: dict[Hashable, int] = {}
+    index = np.array([places.setdefault(group, len(places)) for group in groups], dtype=np.int64)
+    return np.bincount(index, weights=values), np.bincount(index)
+
+
+def bootstrap_mean(
+    values: Sequence[float],
+    *,
+    n_resamples: int,
+    seed: int,
+    groups: Sequence[Hashable] | None = None,
+    confidence: float = CONFIDENCE,
+) -> Interval | None:
+    """Return the percentile bootstrap interval of a mean, whole groups resampled where groups are given.
+
+    Groups with the same sum and size are interchangeable, so the number of times that each kind is drawn is
+    one multinomial draw: same distribution as drawing groups one by one, in memory that does not grow with
+    the number of values, and independent of their order.
+
+    Args:
+        values: shape (n,).
+        n_resamples: bootstrap samples.
+        seed: of the generator; same seed, same interval.
+        groups: shape (n,), cluster of each value; None for independent values.
+        confidence: coverage, between 0 and 1.
+
+    Returns:
+        Lower and upper bound; None for fewer than two groups (or values), where nothing can be resampled.
+
+    Edges:
+        All groups alike give an interval of no width.
+    """
+    numbers = np.asarray(values, dtype=np.float64)
+    sums, counts = _by_group(numbers, range(len(numbers)) if groups is None else groups)
+    if len(sums) < 2:
+        return None
+    kinds, multiplicity = np.unique(np.column_stack([sums, counts]), axis=0, return_counts=True)
+    drawn = np.random.default_rng(seed).multinomial(
+        len(sums), multiplicity / multiplicity.sum(), size=n_resamples
+    )
+    totals = drawn @ kinds
+    low, high = np.quantile(totals[:, 0] / totals[:, 1], [0.5 - confidence / 2, 0.5 + confidence / 2])
+    return float(low), float(high)
+
+
+def bootstrap_difference(
+    ours: Sequence[float],
+    theirs: Sequence[float],
+    *,
+    n_resamples: int,
+    seed: int,
+    groups: Sequence[Hashable] | None = None,
+    confidence: float = CONFIDENCE,
+) -> Interval | None:
+    """Return the paired bootstrap interval of mean(ours - theirs); pairs, or groups of pairs, are resampled.
+
+    Args:
+        ours: shape (n,).
+        theirs: shape (n,), same items in the same order.
+        n_resamples: as in ``bootstrap_mean``.
+        seed: as in ``bootstrap_mean``.
+        groups: as in ``bootstrap_mean``.
+        confidence: as in ``bootstrap_mean``.
+
+    Returns:
+        As in ``bootstrap_mean``.
+    """
+    differences = np.asarray(ours, dtype=np.float64) - np.asarray(theirs, dtype=np.float64)
+    return bootstrap_mean(
+        differences, n_resamples=n_resamples, seed=seed, groups=groups, confidence=confidence
+    )
+
+
+class MeanInterval(NamedTuple):
+    """A mean with its interval and the name of the method; None where undefined."""
+
+    mean: float | None
+    interval: Interval | None
+    method: str
+
+
+def mean_with_interval(
+    scores: Sequence[float], groups: Sequence[Hashable], *, n_resamples: int, seed: int
+) -> MeanInterval:
+    """Return the mean of item scores with the interval that fits them.
+
+    Wilson for independent rates; a clustered bootstrap where groups repeat; a plain bootstrap for scores
+    between 0 and 1. Where all groups have the same rate of 0 or 1, a bootstrap would claim certainty: then
+    Wilson with the number of groups as n.
+
+    Args:
+        scores: shape (n,), each 0 to 1.
+        groups: shape (n,), cluster of each item.
+        n_resamples: bootstrap samples.
+        seed: of the bootstrap.
+    """
+    if not len(scores):
+        return MeanInterval(None, None, "undefined: nothing graded")
+    mean = math.fsum(scores) / len(scores)
+    n_groups = len(set(groups))
+    if n_groups == len(scores) and all(score in (0, 1) for score in scores):
+        return MeanInterval(mean, wilson(math.fsum(scores), len(scores)), "Wilson 95 %")
+    if mean in (0, 1):
+        return MeanInterval(mean, wilson(mean * n_groups, n_groups), "Wilson 95 % over groups")
+    if n_groups < 2:
+        return MeanInterval(mean, None, "undefined: one group")
+    kind = "bootstrap" if n_groups == len(scores) else "clustered bootstrap"
+    interval = bootstrap_mean(scores, groups=groups, n_resamples=n_resamples, seed=seed)
+    return MeanInterval(mean, interval, f"{kind} 95 %, {n_resamples} samples, seed {seed}")
+
+
+def mcnemar_exact(n_only_ours: int, n_only_theirs: int) -> float:
+    """Return the two-sided exact p of McNemar's test.
+
+    Args:
+        n_only_ours: pairs that only the first got right.
+        n_only_theirs: pairs that only the second got right.
+
+    Edges:
+        1.0 without discordant pairs.
+
+    Source:
+        Binomial test of the discordant pairs against one half, doubled smaller tail, at most 1.
+    """
+    n = n_only_ours + n_only_theirs
+    log_factorial = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, n + 1)))])
+    k = np.arange(min(n_only_ours, n_only_theirs) + 1)
+    logs = log_factorial[n] - log_factorial[k] - log_factorial[n - k] - n * math.log(2)
+    return min(1.0, 2 * float(np.exp(logs).sum()))
+
+
+def holm(p_values: Sequence[float | None]) -> list[float | None]:
+    """Return Holm's adjusted p values, in the order given; None stays None and is not in the family.
+
+    Source:
+        Holm 1979, step-down, monotone.
+    """
+    known = sorted((p, place) for place, p in enumerate(p_values) if p is not None)
+    adjusted: list[float | None] = [None] * len(p_values)
+    running = 0.0
+    for rank, (p, place) in enumerate(known):
+        running = max(running, min(1.0, (len(known) - rank) * p))
+        adjusted[place] = running
+    return adjusted
+
+
+class Agreement(NamedTuple):
+    """Two raters on the same items: raw counts, share of agreement, Cohen's kappa (None where undefined)."""
+
+    yes_yes: int
+    yes_no: int
+    no_yes: int
+    no_no: int
+    agreement: float | None
+    kappa: float | None
+
+
+def agreement(first: Sequence[bool], second: Sequence[bool]) -> Agreement:
+    """Compare two raters' yes and no on the same items in the same order.
+
+    Edges:
+        Kappa is None for no items, and where both raters always give the same one answer (chance agreement
+        is then complete).
+
+    Source:
+        Cohen 1960.
+    """
+    table = [0, 0, 0, 0]
+    for one, other in zip(first, second, strict=True):
+        table[2 * (not one) + (not other)] += 1
+    yes_yes, yes_no, no_yes, no_no = table
+    n = sum(table)
+    if not n:
+        return Agreement(0, 0, 0, 0, None, None)
+    observed = (yes_yes + no_no) / n
+    # Chance agreement times n squared, in whole numbers, so that "complete" is exact.
+    chance = (yes_yes + yes_no) * (yes_yes + no_yes) + (no_yes + no_no) * (yes_no + no_no)
+    kappa = None if chance == n * n else (observed - chance / n**2) / (1 - chance / n**2)
+    return Agreement(yes_yes, yes_no, no_yes, no_no, observed, kappa)
+
+
+class Verdict(NamedTuple):
+    """How our value stands to a published one: within, outside or not comparable, and why."""
+
+    verdict: str
+    reason: str
+
+
+def verdict(
+    interval: Interval | None, published: float | None, noise: float | None, differing: Sequence[str]
+) -> Verdict:
+    """Compare a published value with our interval widened by the published run-to-run noise.
+
+    Args:
+        interval: ours, in the unit of ``published``.
+        published: the printed value; None if there is none.
+        noise: how far two runs of the authors lie apart, same unit; None if not known.
+        differing: protocol fields in which the two differ; with any, nothing is compared.
+    """
+    if published is None:
+        return Verdict("not comparable", "no published value")
+    if differing:
+        return Verdict("not comparable", "differs in " + ", ".join(differing))
+    if interval is None:
+        return Verdict("not comparable", "no interval")
+    margin = noise or 0.0
+    inside = interval[0] - margin <= published <= interval[1] + margin
+    text = f"published {published:g} against {interval[0]:.1f} to {interval[1]:.1f}, noise {margin:g}"
+    return Verdict("within" if inside else "outside", text)

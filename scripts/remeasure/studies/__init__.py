@@ -1,0 +1,33 @@
+"""Studies: pure functions that say what is special about each published table.
+
+A study has two modules, so that a change of one reruns only the stages that use it: ``<study>_items``
+(questions from facts) and ``<study>_messages`` (what a reader and a judge are shown). Stages look them up by
+name.
+"""
+
+import importlib
+from types import ModuleType
+
+from remeasure.errors import RemeasureError
+
+
+def load(study: str, part: str) -> ModuleType:
+    """Import one module of a study.
+
+    Args:
+        study: the study's name.
+        part: ``items`` or ``messages``.
+
+    Raises:
+        RemeasureError: the study has no such module.
+    """
+    name = f"remeasure.studies.{study}_{part}"
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name != name:
+            raise
+        raise RemeasureError(
+            f"study {study!r} has no {part} (scripts/{name.replace('.', '/')}.py); "
+            "correct the name or write the module"
+        ) from None

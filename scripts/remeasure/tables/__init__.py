@@ -1,0 +1,1 @@
+"""Tables: from the numbers of cells to files that a person reads, with the way back to the sources."""

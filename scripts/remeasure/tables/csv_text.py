@@ -1,0 +1,65 @@
+"""CSV files: comma, Unix line ends, empty for what is missing."""
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from remeasure.errors import RemeasureError
+from remeasure.jsonl import unreadable
+
+
+def render(columns: Sequence[str], rows: Iterable[dict[str, Any]]) -> str:
+    """Return rows as CSV text; every row has exactly the given columns, None becomes an empty field."""
+    out = io.StringIO()
+    writer = csv.DictWriter(out, columns, lineterminator="\n", extrasaction="raise")
+    writer.writeheader()
+    for row in rows:
+        missing = [name for name in columns if name not in row]
+        if missing:
+            raise KeyError(f"row lacks {missing}")
+        writer.writerow(row)
+    return out.getvalue()
+
+
+def read(path: Path, columns: Sequence[str] | None = None) -> list[dict[str, str]]:
+    """Read a CSV file as a list of rows.
+
+    Args:
+        path: the file.
+        columns: expected header, in this order; None for any.
+
+    Raises:
+        RemeasureError: unreadable, another header, or a row with too few or too many fields.
+    """
+    try:
+        with open(path, encoding="utf-8", newline="") as stream:
+            reader = csv.DictReader(stream)
+            rows = list(reader)
+    except OSError as error:
+        raise unreadable(path, error) from None
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise RemeasureError(f"{path}: not a CSV file in UTF-8 ({error}); save it as one") from None
+    found = list(reader.fieldnames or [])
+    if columns is not None and found != list(columns):
+        raise RemeasureError(
+            f"{path} line 1: columns are {found}, expected {list(columns)}; correct the header"
+        )
+    for number, row in enumerate(rows, start=2):
+        if None in row or None in row.values():
+            raise RemeasureError(f"{path} row {number}: expected {len(found)} fields; correct the row")
+    return rows
+
+
+def decimals(value: float | None, places: int) -> str | None:
+    """Return a number with a fixed number of decimals; None stays None, and there is no minus zero."""
+    if value is None:
+        return None
+    text = f"{value:.{places}f}"
+    return text.removeprefix("-") if float(text) == 0 else text
+
+
+def significant(value: float | None, digits: int = 6) -> str | None:
+    """Return a number with a fixed number of significant digits; None stays None."""
+    return None if value is None else f"{value:.{digits}g}"

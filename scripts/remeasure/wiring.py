@@ -1,0 +1,232 @@
+"""Which files each rule reads, as functions of wildcards; names are the script's option names.
+
+Verified sources are marked ``ancient``: their content is fixed by hash, so their age never reruns anything.
+"""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from remeasure import gaps, lineage
+from remeasure.plan import Plan
+
+UNIT_FILES = {
+    "tiles": {"manifest": "tiles/manifest.jsonl", "ocr": "tiles/ocr.jsonl"},
+    "passages": {"passages": "passages/passages.jsonl"},
+    "pictures": {"manifest": "tiles/manifest.jsonl", "tiles": "tiles/tiles.zip"},
+    "lines": {"ocr": "tiles/ocr.jsonl", "passages": "passages/passages.jsonl"},
+}
+
+
+def as_json(function: Callable[..., Any], *names: str) -> Callable[[Any], str]:
+    """Return a function of wildcards that gives a stage's settings as one JSON text."""
+
+    def resolved(wildcards) -> str:
+        return json.dumps(function(*(wildcards[name] for name in names)), sort_keys=True, ensure_ascii=False)
+
+    return resolved
+
+
+def as_options(function: Callable[[Any], dict[str, str]]) -> Callable[[Any], list[str]]:
+    """Return a function of wildcards that gives named inputs as command-line options."""
+
+    def resolved(wildcards) -> list[str]:
+        named = function(wildcards)
+        return [word for name in named for word in (f"--{name.replace('_', '-')}", str(named[name]))]
+
+    return resolved
+
+
+def verified(path: str) -> Any:
+    """Mark a source as ancient; other paths pass through."""
+    from snakemake.io import ancient
+
+    return ancient(path) if path.startswith("results/sources/") else path
+
+
+class Wiring:
+    """Input functions of the rules, over one plan."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+
+    # -- corpus --------------------------------------------------------------------------------------------
+
+    def archive(self, wildcards) -> Any:
+        """The archive of a corpus."""
+        return verified(self.plan.corpus(wildcards.run, wildcards.corpus).archive)
+
+    def archive_and_facts(self, wildcards) -> dict[str, Any]:
+        """The archive of a corpus and, where it has them, its facts."""
+        facts = self.plan.corpus(wildcards.run, wildcards.corpus).facts
+        return {"archive": self.archive(wildcards)} | ({"facts": verified(facts)} if facts else {})
+
+    def corpus_of(self, wildcards, name: str) -> str:
+        """One file of the corpus that a study uses in a run."""
+        corpus = self.plan.study_run(wildcards.run, wildcards.study).corpus
+        return f"results/{wildcards.run}/corpora/{corpus}/{name}"
+
+    # -- encoders ------------------------------------------------------------------------------------------
+
+    def weights(self, run: str, encoder: str) -> dict[str, Any]:
+        """Weights of an encoder."""
+        spec = self.plan.encoder(run, encoder)
+        files = {"model": verified(f"results/sources/{spec.model}.onnx")}
+        if spec.max_tokens is not None:
+            files["tokenizer"] = verified(f"results/sources/{spec.model}.tokenizer.json")
+        return files
+
+    def embed(self, wildcards) -> dict[str, Any]:
+        """What an encoder reads: its weights, its unit's files and its adapter."""
+        spec = self.plan.encoder(wildcards.run, wildcards.encoder)
+        here = f"results/{wildcards.run}/corpora/{wildcards.corpus}"
+        files = {name: f"{here}/{path}" for name, path in UNIT_FILES[spec.unit].items()}
+        adapter = {"adapter": f"{here}/{wildcards.encoder}/adapter.h5"} if spec.training else {}
+        return self.weights(wildcards.run, wildcards.encoder) | files | adapter
+
+    def training(self, wildcards) -> dict[str, Any]:
+        """Questions, vectors and weights that training reads."""
+        training = self.plan.encoder(wildcards.run, wildcards.encoder).training
+        sets = self.plan.study(training.study).training_sets
+        base = f"results/{wildcards.run}/corpora/{wildcards.corpus}/{training.base}"
+        return (
+            {name: f"results/{wildcards.run}/{training.study}/{name}/items.jsonl" for name in sets}
+            | {"descriptors": f"{base}/descriptors.h5", "order": f"{base}/order.txt"}
+            | self.weights(wildcards.run, training.base)
+        )
+
+    # -- questions and ranked lists ------------------------------------------------------------------------
+
+    def items(self, wildcards) -> dict[str, Any]:
+        """What the questions of a bench are made from."""
+        here = self.plan.study_run(wildcards.run, wildcards.study)
+        corpus = self.plan.corpus(wildcards.run, here.corpus)
+        named = {"pages": self.corpus_of(wildcards, "pages.jsonl")}
+        if here.items:
+            return named | {"own": f"{here.items}/{wildcards.bench}.jsonl"}
+        if corpus.pictures:
+            named["pictures"] = verified(corpus.pictures)
+        return named | {"facts": verified(corpus.facts)}
+
+    def search(self, wildcards) -> dict[str, Any]:
+        """Indexes and query encoders of an arm."""
+        arm = self.plan.study(wildcards.study).arms[wildcards.arm]
+        encoder = self.plan.encoder_of(wildcards.run, wildcards.study, arm.retriever)
+        named = self._index(wildcards, "text", encoder) | self.weights(wildcards.run, encoder)
+        if self.plan.encoder(wildcards.run, encoder).training:
+            named["adapter"] = self.corpus_of(wildcards, f"{encoder}/adapter.h5")
+        if arm.photo:
+            photo = self.plan.encoder_of(wildcards.run, wildcards.study, "photo")
+            named |= self._index(wildcards, "photo", photo) | {
+                "photo_model": self.weights(wildcards.run, photo)["model"],
+                "manifest": self.corpus_of(wildcards, "tiles/manifest.jsonl"),
+                "images": "results/{run}/{study}/{bench}/images.zip".format(**wildcards),
+            }
+        return named
+
+    def _index(self, wildcards, role: str, encoder: str) -> dict[str, str]:
+        return {
+            f"{role}_index": self.corpus_of(wildcards, f"{encoder}/index.faiss"),
+            f"{role}_record": self.corpus_of(wildcards, f"{encoder}/index.json"),
+            f"{role}_order": self.corpus_of(wildcards, f"{encoder}/order.txt"),
+        }
+
+    # -- asking --------------------------------------------------------------------------------------------
+
+    def evidence(self, wildcards) -> dict[str, Any]:
+        """What the reader is shown."""
+        arm = self.plan.study(wildcards.study).arms[wildcards.arm]
+        if arm.evidence == "none":
+            return {}
+        ranking = {"ranking": "results/{run}/{study}/{bench}/{arm}/ranking.jsonl".format(**wildcards)}
+        if arm.evidence == "text":
+            return ranking | {"passages": self.corpus_of(wildcards, "passages/passages.jsonl")}
+        return ranking | {
+            "manifest": self.corpus_of(wildcards, "tiles/manifest.jsonl"),
+            "tiles": self.corpus_of(wildcards, "tiles/tiles.zip"),
+        }
+
+    def judge(self, wildcards) -> str:
+        """The judge of a study in a run."""
+        return self.plan.study_run(wildcards.run, wildcards.study).judge
+
+    def executor(self, run: str, study: str, model: str) -> Any:
+        """How a study reaches a model; ancient, because a change of it asks nothing again."""
+        from snakemake.io import ancient
+
+        return ancient(f"results/{run}/{study}/executors/{model}.json")
+
+    def server_files(self, run: str, study: str, model: str) -> list[Any]:
+        """Files that a model's own server needs; a hosted model needs none."""
+        return [verified(p) for p in self.plan.study_executor(run, study, model).get("files", {}).values()]
+
+    # -- verdicts and tables -------------------------------------------------------------------------------
+
+    def verdict(self, wildcards) -> dict[str, Any]:
+        """What else decides a verdict: the judge's replies and the ranked list."""
+        here = "results/{run}/{study}/{bench}/{arm}".format(**wildcards)
+        named = {}
+        if self.plan.has_judge(wildcards.run, wildcards.study, wildcards.bench):
+            named["judge_responses"] = f"{here}/{wildcards.model}/judge/responses.jsonl"
+        if self.plan.study(wildcards.study).arms[wildcards.arm].retriever:
+            named["ranking"] = f"{here}/ranking.jsonl"
+        return named
+
+    def cells(self, wildcards, name: str) -> list[str]:
+        """One file of every cell of a table."""
+        readers = {c.study: self.plan.study_run(wildcards.run, c.study).reader for c in self.plan.cells}
+        return [
+            f"results/{wildcards.run}/{c.study}/{c.bench}/{c.arm}/{readers[c.study]}/{name}"
+            for c in self.plan.cells_of(wildcards.table)
+        ]
+
+    def stages(self, wildcards) -> list[str]:
+        """The records of every stage behind a table."""
+        return lineage.stage_records(self.plan, wildcards.run, wildcards.table)
+
+    def published_parts(self, wildcards, run: str) -> list[str]:
+        """Every part of a table of one run, in the order of the published copies."""
+        parts = ("csv", "cells.csv", "contrasts.csv", "md", "json", "svg")
+        return [f"results/{run}/tables/{wildcards.table}.{part}" for part in parts]
+
+    # -- audit ---------------------------------------------------------------------------------------------
+
+    def audited(self, wildcards, name: str) -> list[str]:
+        """One file of every cell whose answers the judges are compared on."""
+        audit = self.plan.audit(wildcards.run)
+        reader = self.plan.study_run(wildcards.run, audit.study).reader
+        arms = dict.fromkeys(
+            c.arm for c in self.plan.cells if (c.study, c.bench) == (audit.study, audit.bench)
+        )
+        here = f"results/{wildcards.run}/{audit.study}/{audit.bench}"
+        return [f"{here}/{arm}/{reader}/{name}" for arm in arms]
+
+    def audited_items(self, wildcards) -> str:
+        """The questions behind the compared answers."""
+        audit = self.plan.audit(wildcards.run)
+        return f"results/{wildcards.run}/{audit.study}/{audit.bench}/items.jsonl"
+
+    def audited_study(self, wildcards) -> str:
+        """The study behind the compared answers."""
+        return self.plan.audit(wildcards.run).study
+
+    def judges(self, wildcards, name: str) -> list[str]:
+        """One file of every compared judge."""
+        return [
+            f"results/{wildcards.run}/judges/{judge}/{name}"
+            for judge in self.plan.audit(wildcards.run).judges
+        ]
+
+
+def watching(workflow: Any, function: Callable[[Any], list[str]]) -> Callable[[Any], list[str]]:
+    """Return an input function that also lets Snakemake look for deleted files.
+
+    Only the process that plans the run looks; processes that it starts for single jobs do not.
+    """
+
+    def resolved(wildcards) -> list[str]:
+        if workflow.is_main_process:
+            gaps.watch(workflow.dag)
+        return function(wildcards)
+
+    return resolved

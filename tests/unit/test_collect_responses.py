@@ -1,0 +1,345 @@
+"""A cell is asked once, whatever happens in between; what is written is complete and in request order."""
+
+import json
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import collect_responses
+from loopback import Loopback
+from remeasure import images, jsonl
+from remeasure.files import sha256_bytes, sha256_file
+from remeasure.fingerprint import SCRIPTS
+from remeasure.records import ImageRef, JournalEntry, Request, Response
+
+LOOPBACK = str(Path(__file__).resolve().parent.parent / "loopback.py")
+PNG = b"\x89PNG\r\n\x1a\n" + b"pixels"
+
+
+class Cell:
+    """A cell's files in a folder, and the command that asks it."""
+
+    def __init__(self, folder: Path, prompts: list[str]) -> None:
+        self.folder = folder
+        self.write(prompts)
+
+    def write(self, prompts: list[str]) -> None:
+        jsonl.write(self.folder / "requests.jsonl", [self.request(prompt) for prompt in prompts])
+
+    @staticmethod
+    def request(prompt: str) -> Request:
+        messages = [{"role": "user", "content": prompt}]
+        return Request(
+            custom_id=f"q-{prompt}", body={"model": "toy-slug", "messages": messages, "max_tokens": 9}
+        )
+
+    def arguments(self, executor: dict, **settings) -> list[str]:
+        given = {"model": "toy-slug", "served_name": "toy", "identity": {"weights": "1"}} | settings
+        base = {
+            "dialect": "embedded",
+            "concurrency": 4,
+            "timeout_s": 10,
+            "base_wait_s": 0.01,
+            "max_wait_s": 0.05,
+        }
+        words = ["--requests", self.folder / "requests.jsonl", "--settings", json.dumps(given)]
+        words += ["--executor", json.dumps(base | executor), "--images-root", self.folder]
+        words += ["--journal", self.folder / "journal", "--out", self.folder / "responses.jsonl"]
+        return [str(word) for word in [*words, "--record", self.folder / "answers.json"]]
+
+    def ask(self, server: Loopback, concurrency: int = 4, **settings) -> int:
+        executor = {"kind": "http", "base_url": server.base_url, "concurrency": concurrency}
+        return collect_responses.main(self.arguments(executor, **settings))
+
+    def start(self, executor: dict, **settings) -> subprocess.Popen:
+        words = [sys.executable, str(SCRIPTS / "collect_responses.py"), *self.arguments(executor, **settings)]
+        return subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
+
+    def responses(self) -> list[Response]:
+        return list(jsonl.read(self.folder / "responses.jsonl", Response))
+
+    def journal(self) -> list[JournalEntry]:
+        return list(jsonl.read(self.folder / "journal" / "answers.jsonl", JournalEntry))
+
+    def record(self) -> dict:
+        return json.loads((self.folder / "answers.json").read_text())
+
+
+PROMPTS = [f"p{n}" for n in range(12)]
+
+
+@pytest.fixture
+def cell(tmp_path) -> Cell:
+    return Cell(tmp_path, PROMPTS)
+
+
+@pytest.fixture
+def server():
+    with Loopback() as running:
+        yield running
+
+
+def test_responses_are_complete_and_in_request_order(cell, server):
+    server.behave = lambda prompt, nth: f"slow {random.random() / 50}"
+    assert cell.ask(server) == 0
+    assert [row.custom_id for row in cell.responses()] == [f"q-{prompt}" for prompt in PROMPTS]
+    assert [row.text for row in cell.responses()] == [f"answer to {prompt}" for prompt in PROMPTS]
+    assert cell.record()["counts"] == {"answered": 12}
+    assert cell.record()["outputs"][str(cell.folder / "responses.jsonl")] == sha256_file(
+        cell.folder / "responses.jsonl"
+    )
+
+
+def test_deleted_responses_are_assembled_from_the_journal_and_nothing_is_asked(cell, server, capsys):
+    cell.ask(server)
+    files = [cell.folder / "responses.jsonl", cell.folder / "answers.json"]
+    before = [path.read_bytes() for path in files]
+    for path in files:
+        path.unlink()
+    server.behave = lambda prompt, nth: "status 400"
+    assert cell.ask(server) == 0
+    assert server.n_calls == 12
+    assert before == [path.read_bytes() for path in files]
+    assert capsys.readouterr().err.rstrip().endswith("12 responses answered=12, 0 asked this time")
+
+
+def test_no_server_is_started_when_nothing_is_missing(cell, server):
+    cell.ask(server)
+    assert collect_responses.main(cell.arguments({"kind": "server", "program": "is_not_there.py"})) == 0
+
+
+def test_only_what_is_new_is_asked_and_order_and_ids_do_not_matter(cell, server):
+    cell.ask(server)
+    cell.write([*reversed(PROMPTS), "new"])
+    assert cell.ask(server) == 0
+    assert server.n_calls == 13 and server.calls["new"] == 1
+    assert [row.text for row in cell.responses()][:2] == ["answer to p11", "answer to p10"]
+
+
+def test_a_changed_identity_or_sample_is_asked_again(cell, server):
+    cell.ask(server)
+    assert cell.ask(server, identity={"weights": "2"}) == 0 and server.n_calls == 24
+    assert cell.ask(server, sample=1) == 0 and server.n_calls == 36
+    assert cell.ask(server) == 0 and server.n_calls == 36
+
+
+def test_equal_requests_are_asked_once_and_answered_twice(tmp_path, server):
+    rows = [msg := Cell.request("same"), Request(custom_id="q-other", body=msg.body)]
+    cell = Cell(tmp_path, [])
+    jsonl.write(tmp_path / "requests.jsonl", rows)
+    assert cell.ask(server) == 0 and server.n_calls == 1
+    assert [row.custom_id for row in cell.responses()] == ["q-same", "q-other"]
+    assert [row.text for row in cell.responses()] == ["answer to same"] * 2
+
+
+def test_failures_stop_the_cell_but_keep_the_answers_and_only_they_are_asked_again(cell, server, capsys):
+    server.behave = lambda prompt, nth: "status 400" if prompt in ("p3", "p7") else "ok"
+    assert cell.ask(server) == 2
+    last = capsys.readouterr().err.rstrip().split("\n")[-1]
+    assert last.startswith(
+        "error: 2 of 12 requests failed, allowed is a share of 0; first 'q-p3': rejected: status 400"
+    )
+    assert not (cell.folder / "responses.jsonl").exists() and not (cell.folder / "answers.json").exists()
+    server.behave = lambda prompt, nth: "ok"
+    assert cell.ask(server) == 0
+    assert server.n_calls == 14 and server.calls["p3"] == server.calls["p7"] == 2
+    assert [row.status for row in cell.responses()] == ["answered"] * 12
+
+
+def test_a_share_of_failures_may_be_allowed_and_is_then_recorded(cell, server):
+    server.behave = lambda prompt, nth: "status 400" if prompt == "p3" else "ok"
+    assert cell.ask(server, max_failed_share=0.1) == 0
+    failed = cell.responses()[3]
+    assert (failed.status, failed.text, failed.error) == ("failed", None, "rejected: status 400: told 400")
+    assert cell.record()["counts"] == {"answered": 11, "failed": 1}
+
+
+def test_cut_off_and_refused_are_outcomes_and_are_not_asked_again(cell, server):
+    server.behave = lambda prompt, nth: {"p1": "length", "p2": "refusal"}.get(prompt, "ok")
+    assert cell.ask(server) == 0 and cell.ask(server) == 0
+    assert server.n_calls == 12
+    assert cell.record()["counts"] == {"answered": 10, "cut_off": 1, "refused": 1}
+
+
+def test_nothing_that_differs_between_runs_stands_in_the_responses(cell, server, tmp_path):
+    server.behave = lambda prompt, nth: "reset" if nth == 1 and prompt in ("p2", "p5") else "ok"
+    cell.ask(server)
+    first = (cell.folder / "responses.jsonl").read_bytes()
+    shutil.rmtree(cell.folder / "journal")
+    assert cell.ask(server, concurrency=1) == 0
+    assert (cell.folder / "responses.jsonl").read_bytes() == first
+
+
+def test_a_file_may_say_how_the_model_is_reached(cell, server):
+    words = cell.arguments({"kind": "http", "base_url": server.base_url})
+    place = words.index("--executor") + 1
+    (cell.folder / "executor.json").write_text(words[place] + "\n")
+    words[place] = str(cell.folder / "executor.json")
+    assert collect_responses.main(words) == 0 and server.n_calls == 12
+
+
+def with_image(path: str, member: str | None = None) -> Request:
+    url = images.to_url(ImageRef(sha256=sha256_bytes(PNG), path=path, member=member))
+    content = [{"type": "text", "text": "look"}, {"type": "image_url", "image_url": {"url": url}}]
+    messages = [{"role": "user", "content": content}]
+    return Request(custom_id="q-image", body={"model": "toy-slug", "messages": messages, "max_tokens": 9})
+
+
+def bad_files() -> dict:
+    good, twice = Cell.request("p0"), Cell.request("p0")
+    unknown = Request(custom_id="q", body=good.body | {"temprature": 1.0})
+    switch = Request(custom_id="q", body=good.body | {"thinking": True})
+    return {
+        "doubled": ([good, twice], "line 2: custom_id 'q-p0' stands already in line 1"),
+        "unknown word": ([good, unknown], "line 2, request 'q'"),
+        "missing image": (
+            [good, with_image("no.png")],
+            "request 'q-image': image no.png cannot be read",
+        ),
+        "missing member": (
+            [good, with_image("store.zip", "b.png")],
+            "line 2, request 'q-image': image store.zip member b.png is not there",
+        ),
+        "empty image": ([good, with_image("empty.png")], "image empty.png is empty"),
+        "empty": ([], "holds no request"),
+        "dialect": ([good, switch], "request 'q': dialect 'openai' cannot express thinking=True"),
+    }
+
+
+@pytest.mark.parametrize("name", bad_files())
+def test_a_wrong_request_file_is_one_line_before_anything_is_sent(cell, server, capsys, name):
+    rows, message = bad_files()[name]
+    jsonl.write(cell.folder / "requests.jsonl", rows)
+    images.write_store(cell.folder / "store.zip", [("a.png", PNG)])
+    (cell.folder / "empty.png").write_bytes(b"")
+    executor = {"kind": "http", "base_url": server.base_url, "dialect": "openai"}
+    assert collect_responses.main(cell.arguments(executor)) == 2
+    last = capsys.readouterr().err.rstrip().split("\n")[-1]
+    assert last.startswith("error: ") and message in last and server.n_calls == 0
+
+
+@pytest.mark.parametrize(
+    ("executor", "message"),
+    [
+        ({"kind": "carrier pigeon"}, "--executor: Invalid value 'carrier pigeon'"),
+        ({"kind": "http", "base_url": "x", "dialect": "opanai"}, "did you mean 'openai'"),
+        ({"kind": "http", "base_url": "x", "colour": "red"}, "unknown field `colour`"),
+        ({"kind": "server", "program": "is_not_there.py"}, "ended with exit status 2 before it was ready"),
+    ],
+)
+def test_a_wrong_executor_is_one_line(cell, capsys, executor, message):
+    assert collect_responses.main(cell.arguments(executor)) == 2
+    assert message in capsys.readouterr().err.rstrip().split("\n")[-1]
+
+
+def test_a_started_server_answers_the_cell_and_is_gone_afterwards(cell, tmp_path):
+    files = {"pid_file": str(tmp_path / "pid")}
+    assert (
+        collect_responses.main(cell.arguments({"kind": "server", "program": LOOPBACK, "files": files})) == 0
+    )
+    assert [row.text for row in cell.responses()] == [f"answer to {prompt}" for prompt in PROMPTS]
+    assert not Path(f"/proc/{(tmp_path / 'pid').read_text()}").exists()
+
+
+def test_a_server_that_dies_in_the_middle_is_one_line_with_its_log_and_answers_are_kept(cell, capsys):
+    executor = {"kind": "server", "program": LOOPBACK, "options": {"die_after": 5}, "concurrency": 1}
+    assert collect_responses.main(cell.arguments(executor)) == 2
+    last = capsys.readouterr().err.rstrip().split("\n")[-1]
+    assert "model server ended with exit status 3; its log" in last and "out of memory" in last
+    assert len(cell.journal()) == 4
+    executor = {"kind": "server", "program": LOOPBACK}
+    assert collect_responses.main(cell.arguments(executor)) == 0
+    assert len(cell.journal()) == 12
+
+
+def test_two_runs_at_once_on_one_cell(cell, server):
+    server.behave = lambda prompt, nth: "slow 0.2"
+    first = cell.start({"kind": "http", "base_url": server.base_url})
+    while not server.n_calls and first.poll() is None:
+        time.sleep(0.01)
+    second = cell.start({"kind": "http", "base_url": server.base_url})
+    said = second.communicate()[1]
+    assert second.returncode == 2 and "another process is asking this cell right now" in said
+    assert len(said.strip().split("\n")) == 1
+    first.communicate()
+    assert first.returncode == 0 and server.n_calls == 12
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_terminated_run_keeps_its_answers_and_stops_its_server(cell, tmp_path, number):
+    files = {"pid_file": str(tmp_path / "pid")}
+    executor = {"kind": "server", "program": LOOPBACK, "files": files, "options": {"delay": 0.1}}
+    run = cell.start(executor | {"concurrency": 2})
+    journal = cell.folder / "journal" / "answers.jsonl"
+    while not (journal.exists() and journal.stat().st_size) and run.poll() is None:
+        time.sleep(0.01)
+    run.send_signal(number)
+    said = run.communicate()[1]
+    assert run.returncode == 130 and said.rstrip().endswith("the same command goes on"), said
+    assert not Path(f"/proc/{(tmp_path / 'pid').read_text()}").exists()
+    n_kept = len(cell.journal())
+    assert 0 < n_kept < 12 and not (cell.folder / "responses.jsonl").exists()
+    assert cell.start(executor | {"options": {}}).wait() == 0
+    assert len(cell.journal()) == 12
+
+
+def kill_at_random_moments(folder: Path, n_requests: int, n_rounds: int, seed: int) -> None:
+    """Kill a cell again and again, finish it, and count at the server what was asked how often."""
+    chance = random.Random(seed)
+    prompts = [f"p{n}" for n in range(n_requests)]
+    cell = Cell(folder, prompts)
+    in_flight: Counter[str] = Counter()
+    with Loopback(delay_s=0.02) as server:
+        executor = {"kind": "http", "base_url": server.base_url, "concurrency": 3}
+        for _ in range(n_rounds):
+            before = Counter(server.calls)
+            run = cell.start(executor)
+            while server.calls == before and run.poll() is None:
+                time.sleep(0.002)
+            time.sleep(chance.uniform(0, 0.1))
+            run.kill()
+            run.communicate()
+            time.sleep(0.05)  # what was sent before the kill reaches the server
+            # A line without its end does not count; the next run sets it aside.
+            whole = (cell.folder / "journal" / "answers.jsonl").read_bytes().rpartition(b"\n")[0].splitlines()
+            kept = {json.loads(line)["custom_id"].removeprefix("q-") for line in whole}
+            lost = Counter(prompt for prompt in server.calls - before if prompt not in kept)
+            assert lost.total() <= 3 and not (folder / "responses.jsonl").exists()
+            in_flight += lost
+        assert cell.start(executor).wait() == 0
+        assert [row.text for row in cell.responses()] == [f"answer to {prompt}" for prompt in prompts]
+        assert server.calls - in_flight == Counter(prompts)
+    assert not [path for path in folder.iterdir() if path.suffix == ".part"]
+
+
+def test_five_kills_ask_twice_only_what_was_in_flight(tmp_path):
+    kill_at_random_moments(tmp_path, n_requests=60, n_rounds=5, seed=1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2, 7))
+def test_a_hundred_kills_ask_twice_only_what_was_in_flight(tmp_path, seed):
+    kill_at_random_moments(tmp_path, n_requests=500, n_rounds=20, seed=seed)
+
+
+def test_a_kill_leaves_no_orphan_server(cell, tmp_path):
+    files = {"pid_file": str(tmp_path / "pid")}
+    executor = {"kind": "server", "program": LOOPBACK, "files": files, "options": {"delay": 0.1}}
+    run = cell.start(executor)
+    journal = cell.folder / "journal" / "answers.jsonl"
+    while not (journal.exists() and journal.stat().st_size) and run.poll() is None:
+        time.sleep(0.01)
+    run.kill()
+    run.communicate()
+    stat = Path(f"/proc/{(tmp_path / 'pid').read_text()}/stat")
+    deadline = time.monotonic() + 5
+    while stat.exists() and " Z " not in stat.read_text() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not stat.exists() or " Z " in stat.read_text()

@@ -1,0 +1,82 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from remeasure import files, images, jsonl
+from remeasure.errors import RemeasureError
+from remeasure.records import ImageRef, Page
+
+PAGE = Page(page_id="a", path="A", title="Ä", set="test")
+
+
+def test_a_failed_write_leaves_the_old_file_and_no_rest(tmp_path):
+    target = tmp_path / "x.txt"
+    files.write_text(target, "old")
+    with pytest.raises(ZeroDivisionError), files.atomic_open(target) as stream:
+        stream.write("new")
+        raise ZeroDivisionError
+    assert target.read_text() == "old"
+    assert os.listdir(tmp_path) == ["x.txt"]
+
+
+def test_records_come_back_as_they_were_and_keys_are_sorted(tmp_path):
+    path = tmp_path / "pages.jsonl"
+    assert jsonl.write(path, [PAGE]) == 1
+    assert path.read_bytes() == '{"page_id":"a","path":"A","set":"test","title":"Ä"}\n'.encode()
+    assert list(jsonl.read(path, Page)) == [PAGE]
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ('{"page_id":"a"}', "missing required field"),
+        ('{"page_id":1,"path":"A","set":"t","title":"x"}', "Expected `str`, got `int` - at `$.page_id`"),
+        ('{"page_id":"a","path":"A","set":"t","title":"x","more":1}', "unknown field `more`"),
+        ("{", "truncated"),
+        ("", "truncated"),
+    ],
+)
+def test_a_bad_line_is_named_with_its_number(tmp_path, line, expected):
+    path = tmp_path / "pages.jsonl"
+    path.write_bytes(jsonl.encode(PAGE) + b"\n" + line.encode() + b"\n")
+    with pytest.raises(RemeasureError, match=r"pages\.jsonl line 2: not a valid Page record") as caught:
+        list(jsonl.read(path, Page))
+    assert expected in str(caught.value)
+
+
+def test_a_missing_file_is_one_sentence(tmp_path):
+    with pytest.raises(RemeasureError, match="cannot be read"):
+        list(jsonl.read(tmp_path / "none.jsonl", Page))
+
+
+def test_a_second_id_names_both_lines(tmp_path):
+    with pytest.raises(RemeasureError, match="line 2: page_id 'a' stands already in line 1"):
+        list(jsonl.unique([PAGE, PAGE], "page_id", Path("pages.jsonl")))
+
+
+def test_equal_images_make_equal_stores_and_come_back_checked(tmp_path):
+    pixels = b"\x89PNG\r\n\x1a\n rest"
+    for name in ("a.zip", "b.zip"):
+        assert images.write_store(tmp_path / name, [("x/1.png", pixels)]) == 1
+    assert (tmp_path / "a.zip").read_bytes() == (tmp_path / "b.zip").read_bytes()
+    ref = ImageRef(sha256=files.sha256_bytes(pixels), path=str(tmp_path / "a.zip"), member="x/1.png")
+    assert images.from_url(images.to_url(ref)) == ref
+    with images.ImageReader() as reader:
+        assert reader.read(ref) == pixels
+        with pytest.raises(RemeasureError, match="expected 000000000000"):
+            reader.read(ImageRef(sha256="0" * 64, path=ref.path, member=ref.member))
+        with pytest.raises(RemeasureError, match="cannot be read"):
+            reader.read(ImageRef(sha256=ref.sha256, path=ref.path, member="x/2.png"))
+
+
+@pytest.mark.parametrize("name", ["/etc/passwd", "../x", "a/../../x"])
+def test_a_member_name_cannot_leave_the_store(tmp_path, name):
+    with pytest.raises(RemeasureError, match="unsafe"):
+        images.write_store(tmp_path / "a.zip", [(name, b"")])
+
+
+def test_the_bytes_decide_what_an_image_is():
+    assert images.media_type(b"\xff\xd8\xff\xe0") == "image/jpeg"
+    with pytest.raises(RemeasureError, match="not an image"):
+        images.media_type(b"<svg/>")

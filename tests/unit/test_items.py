@@ -1,0 +1,81 @@
+"""Question files: what is accepted, and the line that says what is wrong."""
+
+import pytest
+
+from remeasure import items, jsonl
+from remeasure.errors import RemeasureError
+from remeasure.files import sha256_bytes
+from remeasure.records import ImageRef, Item, Page
+
+PAGES = [Page(page_id="mount-x", path="Mount X", title="Mount X", set="all")]
+
+
+def item(**changes) -> Item:
+    return Item(**{"item_id": "q1", "question": "Why?", "references": ("so",), "group": "g"} | changes)
+
+
+def write(tmp_path, *found: Item):
+    path = tmp_path / "items.jsonl"
+    jsonl.write(path, found)
+    return path
+
+
+def test_good_questions_are_read(tmp_path):
+    found = [item(), item(item_id="Q_2-b")]
+    assert items.load(write(tmp_path, *found)) == found
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        ([], "holds no questions"),
+        ([item(), item()], "line 2: item_id 'q1' stands already in line 1"),
+        ([item(item_id="a b")], "line 1: item_id 'a b' is not allowed"),
+        ([item(item_id="x" * 65)], "is not allowed"),
+        ([item(question=" ")], "item 'q1' has an empty question"),
+        ([item(references=())], "item 'q1' has no answer"),
+        ([item(references=("a", ""))], "item 'q1' has no answer or an empty one"),
+        (
+            [item(images=(ImageRef(sha256="0" * 64, path="absent.png"),))],
+            "line 1: item 'q1' shows absent.png",
+        ),
+    ],
+)
+def test_a_bad_file_is_one_line(tmp_path, found, said):
+    with pytest.raises(RemeasureError, match=said) as caught:
+        items.load(write(tmp_path, *found))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_broken_line_names_its_number(tmp_path):
+    path = write(tmp_path, item())
+    path.write_text(path.read_text() + '{"item_id": 3}\n')
+    with pytest.raises(RemeasureError, match="line 2"):
+        items.load(path)
+
+
+def test_a_changed_image_is_noticed_where_asked_for(tmp_path):
+    picture = tmp_path / "a.png"
+    picture.write_bytes(b"one")
+    path = write(tmp_path, item(images=(ImageRef(sha256=sha256_bytes(b"one"), path=str(picture)),)))
+    assert len(items.load(path, check_images=True)) == 1
+    picture.write_bytes(b"two")
+    with pytest.raises(RemeasureError, match="SHA-256"):
+        items.load(path, check_images=True)
+
+
+def test_own_questions_may_name_pages_by_path(tmp_path):
+    path = write(tmp_path, item(relevant=("Mount X",)), item(item_id="q2"))
+    assert list(items.own(path, PAGES, 1)) == [item(relevant=("mount-x",))]
+
+
+def test_own_questions_about_unknown_pages_are_refused(tmp_path):
+    path = write(tmp_path, item(relevant=("Mount Y",)))
+    with pytest.raises(RemeasureError, match="names page 'Mount Y'.*did you mean 'Mount X'"):
+        list(items.own(path, PAGES, None))
+
+
+def test_own_questions_are_checked_to_the_end_of_the_file(tmp_path):
+    path = write(tmp_path, item(), item(item_id="q2", question=" "))
+    with pytest.raises(RemeasureError, match="line 2: item 'q2' has an empty question"):
+        list(items.own(path, PAGES, 1))

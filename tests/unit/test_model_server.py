@@ -1,0 +1,143 @@
+"""A model server runs for as long as it is needed, and never longer."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from remeasure import model_server
+from remeasure.errors import RemeasureError
+from remeasure.fingerprint import SCRIPTS
+
+PROGRAM = str(Path(__file__).resolve().parent.parent / "loopback.py")
+
+
+def alive(pid: int) -> bool:
+    """Return whether a process runs; one that only waits to be collected does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def gone_within(pid: int, seconds: float) -> bool:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if not alive(pid):
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def command(tmp_path, **options) -> list[str]:
+    return model_server.command(PROGRAM, "toy", {"pid_file": str(tmp_path / "pid")}, options)
+
+
+def test_files_and_options_become_words_of_the_command():
+    words = model_server.command(
+        "serve_x.py", "slug", {"llm": "a.gguf"}, {"n_threads": 1, "fast": True, "off": False}
+    )
+    assert words == [
+        sys.executable,
+        str(SCRIPTS / "serve_x.py"),
+        "--served-name",
+        "slug",
+        "--llm",
+        "a.gguf",
+        "--n-threads",
+        "1",
+        "--fast",
+    ]
+
+
+def test_a_server_gets_neither_credentials_nor_thread_counts():
+    given = {
+        "PATH": "/bin",
+        "OPENAI_API_KEY": "x",
+        "HF_TOKEN": "x",
+        "OMP_NUM_THREADS": "2",
+        "MKL_NUM_THREADS": "2",
+    }
+    assert model_server.environment(given) == {"PATH": "/bin"}
+
+
+def test_a_server_is_ready_inside_the_block_and_gone_after_it(tmp_path):
+    with model_server.running(command(tmp_path), "toy", tmp_path / "log", 20) as server:
+        pid = int((tmp_path / "pid").read_text())
+        assert server.get("/health") == (200, b"{}") and server.died() is None and alive(pid)
+        assert server.base_url == f"http://127.0.0.1:{server.port}/v1"
+    assert not alive(pid)
+
+
+def test_the_environment_of_the_process_is_cleaned(tmp_path, monkeypatch):
+    monkeypatch.setenv("SOME_API_KEY", "secret")
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    words = command(tmp_path, environment_file=str(tmp_path / "env"))
+    with model_server.running(words, "toy", tmp_path / "log", 20):
+        found = json.loads((tmp_path / "env").read_text())
+    assert "SOME_API_KEY" not in found and "OMP_NUM_THREADS" not in found and "PATH" in found
+
+
+def test_a_server_that_needs_time_is_waited_for(tmp_path):
+    began = time.monotonic()
+    with model_server.running(command(tmp_path, health_after=0.5), "toy", tmp_path / "log", 20):
+        assert time.monotonic() - began >= 0.5
+
+
+def test_a_server_is_stopped_when_the_block_raises(tmp_path):
+    with pytest.raises(ZeroDivisionError):
+        with model_server.running(command(tmp_path), "toy", tmp_path / "log", 20):
+            raise ZeroDivisionError
+    assert not alive(int((tmp_path / "pid").read_text()))
+
+
+def test_a_server_that_ends_at_once_is_one_line_with_the_end_of_its_log(tmp_path):
+    with pytest.raises(
+        RemeasureError, match="ended with exit status 1 before it was ready.*file truncated"
+    ) as found:
+        with model_server.running(command(tmp_path, fail=True), "toy", tmp_path / "log", 20):
+            pass
+    assert "\n" not in str(found.value)
+
+
+def test_a_server_that_is_never_ready_is_stopped_and_named(tmp_path):
+    with pytest.raises(RemeasureError, match="was not ready within 1 s"):
+        with model_server.running(command(tmp_path, health_after=60), "toy", tmp_path / "log", 1):
+            pass
+    assert not alive(int((tmp_path / "pid").read_text()))
+
+
+def test_a_server_with_another_model_is_refused(tmp_path):
+    with pytest.raises(RemeasureError, match=r"lists the models \['other'\] and not 'toy'"):
+        with model_server.running(command(tmp_path, list_name="other"), "toy", tmp_path / "log", 20):
+            pass
+    assert not alive(int((tmp_path / "pid").read_text()))
+
+
+def test_a_server_that_died_says_so_with_its_log(tmp_path):
+    with model_server.running(command(tmp_path), "toy", tmp_path / "log", 20) as server:
+        os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
+        assert "ended with exit status -9" in server.died()
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_killed_parent_leaves_no_orphan(tmp_path, number):
+    code = (
+        f"import sys, time; sys.path.insert(0, {str(SCRIPTS)!r})\n"
+        "from pathlib import Path; from remeasure import model_server\n"
+        f"with model_server.running({command(tmp_path)!r}, 'toy', Path({str(tmp_path / 'log')!r}), 20):\n"
+        "    print('ready', flush=True); time.sleep(60)"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+    assert parent.stdout.readline() == b"ready\n"
+    pid = int((tmp_path / "pid").read_text())
+    assert alive(pid)
+    parent.send_signal(number)
+    parent.wait()
+    parent.stdout.close()
+    assert gone_within(pid, 5)

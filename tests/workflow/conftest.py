@@ -1,0 +1,109 @@
+"""A finished small run to play with, and ways to ask Snakemake what it would do."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PROJECT = ("Snakefile", "rules", "scripts", "config", "envs", "profiles", "requirements.txt")
+
+
+@dataclass(frozen=True)
+class Checkout:
+    """A copy of the project beside a copy of a finished run, both free to be changed."""
+
+    project: Path
+    directory: Path
+
+    def call(self, *words: str, **options) -> subprocess.CompletedProcess:
+        """Run Snakemake on the copy and return what it said."""
+        command = [sys.executable, "-m", "snakemake", "-s", str(self.project / "Snakefile")]
+        command += [
+            "--directory",
+            str(self.directory),
+            "--profile",
+            str(self.project / "profiles" / "default"),
+        ]
+        command += ["--cores", "2", *words]
+        return subprocess.run(command, capture_output=True, text=True, cwd=self.project, **options)
+
+    def planned(self, *targets: str, config: tuple[str, ...] = ("run=ci",)) -> dict[str, int]:
+        """Return the number of jobs per rule that a call would run."""
+        done = self.call(*targets, "--dry-run", "--config", *config)
+        assert done.returncode == 0, done.stderr
+        if "Nothing to be done" in done.stdout + done.stderr:
+            return {}
+        text = done.stdout + done.stderr
+        table = text[text.rindex("job ") :].split("\n\n")[0]
+        rows = re.findall(r"^(\w+) +(\d+)$", table, re.MULTILINE)
+        return {rule: int(count) for rule, count in rows if rule != "total"}
+
+    def run(self, *targets: str, config: tuple[str, ...] = ("run=ci",)) -> str:
+        """Run to the end and return what Snakemake wrote to standard error."""
+        done = self.call(*targets, "--config", *config)
+        assert done.returncode == 0, done.stderr
+        return done.stderr
+
+    def path(self, name: str) -> Path:
+        """Return a path of the copied results."""
+        return self.directory / name
+
+    def bytes_of(self, pattern: str = "results/ci/**/*") -> dict[str, bytes]:
+        """Return the bytes of all result files but logs, times and journals."""
+        return {
+            str(path.relative_to(self.directory)): path.read_bytes()
+            for path in sorted(self.directory.glob(pattern))
+            if path.is_file() and not {"logs", "journal"} & set(path.parts)
+        }
+
+
+def copy_project(target: Path) -> Path:
+    """Copy what a checkout holds, without results and environments."""
+    target.mkdir()
+    for name in PROJECT:
+        source = ROOT / name
+        ignore = shutil.ignore_patterns("__pycache__")
+        if source.is_dir():
+            shutil.copytree(source, target / name, ignore=ignore)
+        else:
+            shutil.copy2(source, target / name)
+    return target
+
+
+def link_sources(directory: Path) -> None:
+    """Give a working directory the verified sources of this checkout, without copying 200 MB."""
+    (directory / "results").mkdir(parents=True)
+    shutil.copytree(ROOT / "results" / "sources", directory / "results" / "sources", copy_function=os.link)
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory) -> Checkout:
+    """The finished run `ci` of this checkout, copied with Snakemake's memory of it; do not change it."""
+    if not (ROOT / "results/ci/tables/table1.csv").exists():
+        pytest.fail("the small run is not there; run: make ci")
+    base = tmp_path_factory.mktemp("finished")
+    checkout = Checkout(copy_project(base / "project"), base / "work")
+    link_sources(checkout.directory)
+    shutil.copytree(ROOT / "results" / "ci", checkout.directory / "results" / "ci")
+    shutil.copytree(ROOT / ".snakemake" / "metadata", checkout.directory / ".snakemake" / "metadata")
+    return checkout
+
+
+@pytest.fixture
+def checkout(finished, tmp_path) -> Checkout:
+    """A fresh copy of the finished run that a test may change."""
+    copied = Checkout(copy_project(tmp_path / "project"), tmp_path / "work")
+    shutil.copytree(finished.directory, copied.directory, copy_function=shutil.copy2)
+    return copied
+
+
+def counted(**jobs: int) -> Counter:
+    """Return a job table with the rules given by name."""
+    return Counter(jobs)
