@@ -2,17 +2,17 @@
 #
 # Needs: config/sources.tsv. Makes: results/sources/<name>.
 
-for package, rows in PLAN.packages().items():
+for package, paths in PLAN.catalogue.packages().items():
 
     rule:
         name:
             f"fetch_{package.replace('-', '_')}"
         output:
-            [f"results/sources/{row['name']}" for row in rows],
+            paths,
         log:
-            f"results/sources/logs/{package}.log",
+            f"results/sources/logs/fetch_{package}.log",
         benchmark:
-            f"results/sources/logs/{package}.benchmark.tsv"
+            f"results/sources/logs/fetch_{package}.benchmark.tsv"
         conda:
             "../envs/core.yaml"
         resources:
@@ -20,7 +20,7 @@ for package, rows in PLAN.packages().items():
             runtime=30,
         params:
             # No fingerprint: what arrives is decided by its hash, not by the code that fetches it.
-            settings=PLAN.fetch_options(package),
+            settings=PLAN.catalogue.fetch_options(package),
         shell:
             "python $SCRIPTS/fetch_source.py {params.settings:q} 2> {log}"
 

@@ -3,7 +3,8 @@
 import argparse
 import logging
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -72,6 +73,14 @@ def made(
     return found, store
 
 
+def counted(found: Iterable[Item], counts: Counter) -> Iterator[Item]:
+    """Pass items through and count them."""
+    for item in found:
+        counts["items"] += 1
+        counts["with_picture"] += bool(item.images)
+        yield item
+
+
 def work(args: argparse.Namespace) -> None:
     """Make questions from facts, or check the user's own; write."""
     study = studies.load(args.study, "items")
@@ -84,8 +93,9 @@ def work(args: argparse.Namespace) -> None:
     else:
         found, store = made(study, args, settings, pages)
     images.write_store(args.images_out, sorted(store.items()))
-    jsonl.write(args.out, found)
-    log.info("%s: %d questions, %d with a picture", args.bench, len(found), len(store))
+    counts = Counter(items=0, with_picture=0)
+    jsonl.write(args.out, counted(found, counts))
+    log.info("%s: %d questions, %d with a picture", args.bench, counts["items"], counts["with_picture"])
     given = [args.pages, args.facts, args.own, args.pictures]
     provenance.write_stage(
         args.record,
@@ -96,7 +106,7 @@ def work(args: argparse.Namespace) -> None:
         outputs=[args.out, args.images_out],
         packages=["pillow", "numpy"],
         also=(f"remeasure.studies.{args.study}_items",),
-        counts={"items": len(found), "with_picture": sum(bool(item.images) for item in found)},
+        counts=dict(counts),
     )
 
 

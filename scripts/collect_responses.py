@@ -31,7 +31,7 @@ def work(args: argparse.Namespace) -> None:
         stage="collect_responses",
         script="collect_responses.py",
         settings=msgspec.to_builtins(settings),
-        inputs=[args.requests],
+        inputs=[args.requests, *map(Path, collecting.served_files(executor))],
         outputs=[args.out],
         counts=counts,
     )

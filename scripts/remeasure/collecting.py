@@ -61,6 +61,11 @@ class Plan(Record, kw_only=True):
     """Keys that must be asked."""
 
 
+def served_files(executor: executors.Settings) -> list[str]:
+    """Return the files that a server of ours reads: part of where its answers come from."""
+    return list(executor.files.values()) if isinstance(executor, executors.ServerSettings) else []
+
+
 def make_plan(path: Path, settings: CollectSettings, journal: Journal, images_root: Path) -> Plan:
     """Read and check all requests before anything is sent.
 

@@ -1,7 +1,7 @@
 """Question files: one reader for all stages, whoever wrote the file."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -14,8 +14,8 @@ from remeasure.records import Item, Page
 ITEM_ID = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
 
 
-def load(path: Path, *, check_images: bool = False) -> list[Item]:
-    """Read and check a question file.
+def read(path: Path, *, check_images: bool = False) -> Iterator[Item]:
+    """Read and check a question file, one question at a time; of the others only the ids are held.
 
     Args:
         path: JSONL of ``records.Item``.
@@ -25,11 +25,10 @@ def load(path: Path, *, check_images: bool = False) -> list[Item]:
         RemeasureError: empty file, broken line, id twice or with other characters than ``[A-Za-z0-9_-]``,
             empty question, no or empty answer, image file missing or changed; names line and item.
     """
-    items = list(jsonl.unique(_checked(jsonl.read(path, Item), path), "item_id", path))
-    if not items:
-        raise RemeasureError(f"{path}: holds no questions; add at least one line, or delete it and rerun")
+    number = 0
     with ImageReader() as reader:
-        for number, item in enumerate(items, start=1):
+        found = jsonl.unique(_checked(jsonl.read(path, Item), path), "item_id", path)
+        for number, item in enumerate(found, start=1):
             for image in item.images:
                 if not Path(image.path).is_file():
                     raise RemeasureError(
@@ -38,18 +37,28 @@ def load(path: Path, *, check_images: bool = False) -> list[Item]:
                     )
                 if check_images:
                     reader.read(image)
-    return items
+            yield item
+    if not number:
+        raise RemeasureError(f"{path}: holds no questions; add at least one line, or delete it and rerun")
 
 
-def own(path: Path, pages: Sequence[Page], n_items: int | None) -> list[Item]:
-    """Read a user's own questions: the first ``n_items``, images verified, pages named by id or by path.
+def load(path: Path, *, check_images: bool = False) -> list[Item]:
+    """Read and check a whole question file; see ``read``."""
+    return list(read(path, check_images=check_images))
+
+
+def own(path: Path, pages: Sequence[Page], n_items: int | None) -> Iterator[Item]:
+    """Yield a user's own questions: the first ``n_items``, images verified, pages named by id or by path.
+
+    The whole file is checked whatever ``n_items`` is.
 
     Raises:
-        RemeasureError: as ``load``, or an item names a page that the run does not use.
+        RemeasureError: as ``read``, or an item names a page that the run does not use.
     """
     known = {page.path: page.page_id for page in pages} | {page.page_id: page.page_id for page in pages}
-    items = []
-    for number, item in enumerate(load(path, check_images=True)[:n_items], start=1):
+    for number, item in enumerate(read(path, check_images=True), start=1):
+        if n_items is not None and number > n_items:
+            continue
         strange = [page for page in item.relevant if page not in known]
         if strange:
             raise RemeasureError(
@@ -57,8 +66,7 @@ def own(path: Path, pages: Sequence[Page], n_items: int | None) -> list[Item]:
                 f"among the {len(pages)} pages of the run{did_you_mean(strange[0], known)}; "
                 "correct it or use more pages"
             )
-        items.append(msgspec.structs.replace(item, relevant=tuple(known[page] for page in item.relevant)))
-    return items
+        yield msgspec.structs.replace(item, relevant=tuple(known[page] for page in item.relevant))
 
 
 def _checked(items: Iterable[Item], path: Path) -> Iterable[Item]:

@@ -28,16 +28,28 @@ def _corpus_records(plan: Plan, run: str, study: str, arm: Arm) -> list[str]:
     name = plan.study_run(run, study).corpus
     corpus, here = plan.corpus(run, name), f"results/{run}/corpora/{name}"
     found = [f"{here}/pages.json"]
+    reader = plan.model(run, plan.study_run(run, study).reader)
+    if reader.corpus_files:  # the reader's own server reads files of the corpus, whatever the arm
+        served = [record_of(name) for name in reader.corpus_files.values()]
+        found += [f"{here}/{name}" for name in (*served, "tiles/corpus.json", "passages/passages.json")]
     found += [record_of(path) for path in (corpus.archive, corpus.pictures) if path and is_made(path)]
     if arm.retriever is None:
         return found
-    parts = ["tiles/corpus.json", "tiles/ocr.json", "passages/passages.json"]
-    roles = [arm.retriever] + (["photo"] if arm.photo else [])
-    for encoder in (plan.encoder_of(run, study, role) for role in roles):
-        parts += [f"{encoder}/descriptors.json", f"{encoder}/index.json"]
-        if plan.encoder(run, encoder).training:
-            parts.append(f"{encoder}/adapter.json")
-    return found + [f"{here}/{part}" for part in parts]
+    found += [f"{here}/{part}.json" for part in ("tiles/corpus", "tiles/ocr", "passages/passages")]
+    for role in (arm.retriever, "photo") if arm.photo else (arm.retriever,):
+        found += _encoder_records(plan, run, here, plan.encoder_of(run, study, role))
+    return found
+
+
+def _encoder_records(plan: Plan, run: str, here: str, encoder: str) -> list[str]:
+    """Return the records behind one encoder's index, with those of its training."""
+    found = [f"{here}/{encoder}/descriptors.json", f"{here}/{encoder}/index.json"]
+    training = plan.encoder(run, encoder).training
+    if training:
+        sets = plan.study(training.study).training_sets
+        found += [f"{here}/{encoder}/adapter.json", f"{here}/{training.base}/descriptors.json"]
+        found += [f"results/{run}/{training.study}/{name}/items.json" for name in sets]
+    return found
 
 
 def record_of(path: str) -> str:

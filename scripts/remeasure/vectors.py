@@ -213,7 +213,8 @@ def read_descriptors(path: Path, order_path: Path) -> Descriptors:
 
 def n_repeated(vectors: np.ndarray) -> int:
     """Return how many rows equal an earlier row exactly (twins, for example tiles with the same text)."""
-    return len(vectors) - len({row.tobytes() for row in vectors})
+    # Hashes, not rows: a set of rows would be the whole matrix once more.
+    return len(vectors) - len({hashlib.blake2b(row.tobytes(), digest_size=16).digest() for row in vectors})
 
 
 def _faiss():

@@ -66,10 +66,16 @@ def test_a_changed_image_is_noticed_where_asked_for(tmp_path):
 
 def test_own_questions_may_name_pages_by_path(tmp_path):
     path = write(tmp_path, item(relevant=("Mount X",)), item(item_id="q2"))
-    assert items.own(path, PAGES, 1) == [item(relevant=("mount-x",))]
+    assert list(items.own(path, PAGES, 1)) == [item(relevant=("mount-x",))]
 
 
 def test_own_questions_about_unknown_pages_are_refused(tmp_path):
     path = write(tmp_path, item(relevant=("Mount Y",)))
     with pytest.raises(RemeasureError, match="names page 'Mount Y'.*did you mean 'Mount X'"):
-        items.own(path, PAGES, None)
+        list(items.own(path, PAGES, None))
+
+
+def test_own_questions_are_checked_to_the_end_of_the_file(tmp_path):
+    path = write(tmp_path, item(), item(item_id="q2", question=" "))
+    with pytest.raises(RemeasureError, match="line 2: item 'q2' has an empty question"):
+        list(items.own(path, PAGES, 1))

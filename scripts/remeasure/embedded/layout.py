@@ -28,6 +28,11 @@ class Box:
         return (self.y0 + self.y1) / 2
 
     @property
+    def letter_width(self) -> float:
+        """Mean width of a letter."""
+        return (self.x1 - self.x0) / len(self.text)
+
+    @property
     def height(self) -> float:
         """Height of the box."""
         return self.y1 - self.y0
@@ -71,6 +76,7 @@ def read_layout(image: OcrImage) -> Layout:
         return Layout("", (), ())
     unit = statistics.median(box.height for box in boxes)
     title, rest = _take_title(boxes, image, unit)
+    rest = [box for box in rest if box.height < 2.5 * unit]  # what OCR sees in pictures
     infobox, rest = _take_infobox(rest, image.width_px)
     rows = infobox_rows(infobox, unit) if infobox else []
     more, paragraphs = _main_column(rest, unit)
@@ -117,9 +123,9 @@ def _take_infobox(boxes: list[Box], width_px: int) -> tuple[list[Box], list[Box]
     level = sum(any(abs(label.middle - box.middle) < 0.15 * unit for box in left) for label in labels)
     if level > 0.8 * len(labels):
         return [], boxes  # level with what stands at the left: a column of a wide table
-    top, bottom = min(box.y0 for box in labels), max(box.y1 for box in labels)
-    # A caption stands above the labels, the last value may end below them.
-    inside = [box for box in right if top - 2.5 * unit <= box.middle <= bottom + 4 * unit]
+    bottom = max(box.y1 for box in labels)
+    # A picture with a caption stands above the labels, the last value may end below them.
+    inside = [box for box in right if box.middle <= bottom + 4 * unit]
     return inside, [box for box in boxes if box not in inside]
 
 
@@ -334,17 +340,18 @@ def _distance(head: Box, cell: Box) -> float:
     return min(abs(head.x0 - cell.x0), abs(head.x1 - cell.x1), middle)
 
 
+def _other_size(one: Box, other: Box) -> bool:
+    """Whether two lines are of different letter size: by height, which OCR blurs, and by width per letter."""
+    small, large = sorted((one, other), key=lambda box: box.height)
+    return large.height > 1.15 * small.height and large.letter_width > 1.15 * small.letter_width
+
+
 def _paragraphs(lines: list[Box], unit: float) -> list[Paragraph]:
     """Join lines of one height that follow closely; taller or lone short lines are headings."""
     groups: list[list[Box]] = []
     for line in lines:
         above = groups[-1][-1] if groups else None
-        follows = (
-            above is not None
-            and line.y0 - above.y1 < 0.6 * unit
-            and max(line.height, above.height) < 1.25 * min(line.height, above.height)
-        )
-        if follows:
+        if above is not None and line.y0 - above.y1 < 0.6 * unit and not _other_size(line, above):
             groups[-1].append(line)
         else:
             groups.append([line])

@@ -84,9 +84,24 @@ def row(title: str, label: str, value: str) -> str:
 
 
 def value_of(line: str) -> str | None:
-    """Return the value of a row that ``row`` wrote, None where the line is prose."""
+    """Return the value of a row, None where the line is prose: without a colon, or closed like a sentence."""
     _, mark, value = line.partition(": ")
-    return value if mark else None
+    return value if mark and not value.endswith((".", "!", "?")) else None
+
+
+def title_of(line: str) -> str | None:
+    """Return the title of a line, None where it has none."""
+    title, mark, _ = line.partition(": ")[0].partition(" - ")
+    return title if mark else None
+
+
+def spoken(line: str) -> str:
+    """Write a row the way one would say it: "TITLE - label: value" becomes "label of TITLE: value"."""
+    title, value = title_of(line), value_of(line)
+    if title is None or value is None:
+        return line
+    label = line[len(title) + 3 : len(line) - len(value) - 2]
+    return f"{label} of {title}: {value}"
 
 
 def prose(title: str, heading: str, text: str) -> list[str]:

@@ -12,10 +12,10 @@ import numpy as np
 from remeasure.embedded import answers
 from remeasure.embedded.chat import ChatRequest, Completion
 from remeasure.embedded.evidence import LineVectors, PageTexts
-from remeasure.embedded.lines import split_passages, text_lines
+from remeasure.embedded.lines import split_passages, spoken, text_lines
 from remeasure.embedded.llm import Llm, Reply, Sampling
 from remeasure.embedded.prompt import EXACT_LABEL, Option, Prompt, understand
-from remeasure.embedded.select import Candidate, best_lines
+from remeasure.embedded.select import RANK_PENALTY, RANK_PENALTY_UNSEEN, Candidate, best_lines
 
 log = logging.getLogger("remeasure.page_reader")
 CONTEXT_TOKENS = 2048
@@ -73,17 +73,26 @@ class PageReader:
         return found
 
     def _read(self, prompt: Prompt, request: ChatRequest) -> Read:
-        candidates = self.candidates(prompt)
-        texts = [candidate.text for candidate in candidates]
-        question = self._vectors.of_question(prompt.question) if texts else np.empty(0)
-        chosen = best_lines(candidates, self._vectors.of_lines(texts), question) if texts else []
-        lines = [candidate.text[:LINE_CHARS] for candidate in chosen]
+        lines = self._best_lines(prompt)
         messages = [
             {"role": "system", "content": SYSTEM},
             {"role": "user", "content": inner_prompt(prompt, lines)},
         ]
         reply = self._llm.chat(messages, Sampling.of(request, ANSWER_TOKENS, ("\n",)))
         return Read(answers.short_answer(reply.text, prompt.question, lines), lines, reply)
+
+    def _best_lines(self, prompt: Prompt) -> list[str]:
+        candidates = self.candidates(prompt)
+        if not candidates:
+            return []
+        unseen = any(not self._pages.lines(image) for image in prompt.images)
+        chosen = best_lines(
+            candidates,
+            self._vectors.of_lines([candidate.text for candidate in candidates]),
+            self._vectors.of_question(prompt.question),
+            RANK_PENALTY_UNSEEN if unseen else RANK_PENALTY,
+        )
+        return [candidate.text for candidate in chosen]
 
     def _in_form(self, answer: str, prompt: Prompt) -> str:
         if prompt.options:
@@ -106,7 +115,8 @@ def inner_prompt(prompt: Prompt, lines: list[str]) -> str:
         Embedded-stack card, section 5: the order that read best of some 15 tried on tuning questions.
     """
     if lines:
-        return "\n".join([f"Question: {prompt.question}", "", *lines, "", INSTRUCTION])
+        shown = [spoken(line)[:LINE_CHARS] for line in lines]
+        return "\n".join([f"Question: {prompt.question}", "", *shown, "", INSTRUCTION])
     if prompt.options or not prompt.instruction:
         return prompt.question
     return f"{prompt.question}\n\n{prompt.instruction}"

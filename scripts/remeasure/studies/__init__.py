@@ -1,7 +1,8 @@
 """Studies: pure functions that say what is special about each published table.
 
-A study has two modules, so that a change of one reruns only the stages that use it: ``<study>_items`` (questions
-from facts) and ``<study>_messages`` (what a reader and a judge are shown). Stages look them up by name.
+A study has two modules, so that a change of one reruns only the stages that use it: ``<study>_items``
+(questions from facts) and ``<study>_messages`` (what a reader and a judge are shown). Stages look them up by
+name.
 """
 
 import importlib

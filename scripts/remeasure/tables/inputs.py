@@ -83,31 +83,38 @@ def load_cell(score_path: Path, graded_path: Path) -> Cell:
         RemeasureError: the two files do not belong together.
     """
     score = jsonl.read_json(score_path, Score)
-    lines = list(jsonl.read(graded_path, Graded))
-    scores = tuple(line.published.score for line in lines)
+    item_ids: list[str] = []
+    groups: list[str] = []
+    scores: list[float | None] = []
+    graders: set[str] = set()
+    n_empty = 0
+    for line in jsonl.read(graded_path, Graded):
+        item_ids.append(line.item_id)
+        groups.append(line.group)
+        scores.append(line.published.score)
+        graders.add(line.grader)
+        n_empty += line.status == "answered" and not (line.answer or "").strip()
     known = [value for value in scores if value is not None]
     mean = sum(known) / len(known) if known else None
-    graders = {line.grader for line in lines} - {score.grader}
     if (
         mean is None
         or score.value is None
         or abs(mean - score.value) > 1e-9
-        or len(lines) != score.n
-        or graders
+        or len(scores) != score.n
+        or graders - {score.grader}
     ):
         raise RemeasureError(
             f"{score_path}: value {score.value} of {score.n} items by {score.grader} does not follow from "
-            f"{graded_path} ({mean} of {len(lines)} items); delete both and rerun, they are graded again"
+            f"{graded_path} ({mean} of {len(scores)} items); delete both and rerun, they are graded again"
         )
-    empty = [line for line in lines if line.status == "answered" and not (line.answer or "").strip()]
     return Cell(
         score=score,
         score_path=score_path,
         graded_path=graded_path,
-        item_ids=tuple(line.item_id for line in lines),
-        groups=tuple(line.group for line in lines),
-        scores=scores,
-        n_empty=len(empty),
+        item_ids=tuple(item_ids),
+        groups=tuple(groups),
+        scores=tuple(scores),
+        n_empty=n_empty,
     )
 
 

