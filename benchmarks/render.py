@@ -1,8 +1,8 @@
 """Pages and tiles per second of our renderer against plain Playwright: full-page PNG, cut into PNG tiles.
 
 Same Chromium, same pages, same server, in one run; the kinds take turns, and the median of the rounds counts.
-Starting the browser is part of every time. Processor time (ours, the driver's and the browser's) is given beside
-it, because it holds on a busy machine too.
+Starting the browser is part of every time. Processor time (ours, the driver's and the browser's) is given
+beside it, because it depends less on what else the machine does.
 """
 
 import argparse
