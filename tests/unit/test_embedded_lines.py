@@ -217,3 +217,55 @@ def test_any_boxes_give_lines(boxes):
     tidy = [(t, min(a, c), min(b, d), max(a, c) + 1, max(b, d) + 1) for t, a, b, c, d in boxes]
     lines = tile_lines(page(*tidy))
     assert len(lines) == len(set(lines))
+
+
+def test_the_bold_words_that_running_text_begins_with_are_the_title_of_the_whole_passage():
+    text = "| Capital | Strelsau |\n|---|---|\n\n**Ruritania** is old. It is cold.\n\n**Climate:** Mild."
+    assert text_lines(text) == [
+        "Ruritania - Capital: Strelsau",
+        "Ruritania: Ruritania is old.",
+        "Ruritania: It is cold.",
+        "Ruritania: Climate: Mild.",
+    ]
+
+
+def test_a_table_with_a_label_seen_before_begins_another_passage():
+    text = (
+        "| Capital | Strelsau |\n\n**Ruritania** is old.\n\n| Capital | Edelweiss |\n\n**Graustark** is new."
+    )
+    assert text_lines(text) == [
+        "Ruritania - Capital: Strelsau",
+        "Ruritania: Ruritania is old.",
+        "Graustark - Capital: Edelweiss",
+        "Graustark: Graustark is new.",
+    ]
+
+
+def test_an_infobox_beside_a_table_keeps_its_rows():
+    # Both have rows of nearly one height; the table is narrow and stands where prose usually does.
+    table = [
+        cell
+        for number in range(6)
+        for cell in (
+            (f"Figure {number}", 20, 300 + 25 * number, 110, 320 + 25 * number),
+            (f"{number} km", 190, 300 + 25 * number, 240, 320 + 25 * number),
+        )
+    ]
+    infobox = [
+        cell
+        for number in range(6)
+        for cell in (
+            (f"Label {number}", 567, 306 + 24 * number, 650, 326 + 24 * number),
+            (f"value {number}", 677, 306 + 24 * number, 740, 326 + 24 * number),
+        )
+    ]
+    lines = tile_lines(page(TITLE, *table, *infobox))
+    assert lines[:6] == [f"Ruritania - Label {number}: value {number}" for number in range(6)]
+    assert lines[6:] == [f"Ruritania - Figure {number}: {number} km" for number in range(6)]
+
+
+def test_letters_that_ocr_sees_in_a_large_picture_are_left_out():
+    assert (
+        tile_lines(page(TITLE, *PROSE, *INFOBOX, ("X", 583, 64, 725, 151)))[0]
+        == "Ruritania - Capital: Strelsau"
+    )

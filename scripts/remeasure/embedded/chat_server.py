@@ -104,6 +104,7 @@ class ChatServer(ThreadingHTTPServer):
     """An engine on a port; many connections, one question at a time."""
 
     daemon_threads = True
+    request_queue_size = 128  # callers that wait to be let in; the usual 5 resets connections
     block_on_close = False
 
     def __init__(self, port: int, served_name: str, engine: Engine) -> None:

@@ -18,6 +18,9 @@ _RULE = re.compile(r"^\s*(?:-{3,}|\*{3,}|_{3,})\s*$")
 _CELL_RULE = re.compile(r"^[\s|:-]+$")
 _MARK = re.compile(r"\*\*|__|(?<!\w)[*_](?=\w)|(?<=\w)[*_](?!\w)|`")
 _LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
+# A row's label: letters in the first of at least two cells.
+_LABEL = re.compile(r"^\|[ \t]*([^|\n]*[^\W\d_][^|\n]*?)[ \t]*\|[ \t]*[^|\s-]", re.MULTILINE)
+_LEAD = re.compile(r"^\*\*([^*\n]{2,60}[^*\n:])\*\*(?!:)", re.MULTILINE)
 _MIN_PROSE_LETTERS = 3
 
 
@@ -45,16 +48,16 @@ def layout_lines(layout: Layout) -> list[str]:
 def text_lines(text: str) -> list[str]:
     """Return the candidate lines of a Markdown passage, in the order of the text, no line twice.
 
-    A first-level heading is the title of what follows it, up to the next one or to a rule (``---``) or two
-    blank lines, which part the passages of a message.
+    The title of a passage is its first-level heading, or else the bold words that its running text begins
+    with, as encyclopedias do. Passages are parted as in ``split_passages``.
 
     Edges:
         Empty text gives an empty list.
     """
     found: list[str] = []
     for passage in split_passages(text):
-        title, heading = "", ""
-        for block in re.split(r"\n\s*\n", passage):
+        title, heading = _lead(passage), ""
+        for block in _blocks(passage):
             for part in _parts(block):
                 if part.startswith("# "):
                     title, heading = _plain(part[2:]), ""
@@ -68,13 +71,41 @@ def text_lines(text: str) -> list[str]:
 
 
 def split_passages(text: str) -> list[str]:
-    """Split joined passages at rules and at two or more blank lines.
+    """Split joined passages at rules, at two or more blank lines, and before a table with labels seen before.
 
     Edges:
         Empty text, or blanks only, gives an empty list.
     """
     marked = "\n".join("\n\n" if _RULE.match(line) else line for line in text.splitlines())
-    return [part for part in re.split(r"\n[ \t]*\n[ \t]*\n\s*", marked) if part.strip()]
+    found: list[str] = []
+    for part in re.split(r"\n[ \t]*\n[ \t]*\n\s*", marked):
+        if part.strip():
+            found += _split_at_repeats(part)
+    return found
+
+
+def _split_at_repeats(text: str) -> list[str]:
+    """Split before every table that has a label of an earlier one: it is about something else."""
+    parts: list[list[str]] = [[]]
+    seen: set[str] = set()
+    for block in _blocks(text):
+        labels = {match.group(1) for match in _LABEL.finditer(block)}
+        if labels & seen:
+            parts.append([])
+            seen = set()
+        seen |= labels
+        parts[-1].append(block)
+    return ["\n\n".join(part) for part in parts]
+
+
+def _blocks(passage: str) -> list[str]:
+    return re.split(r"\n\s*\n", passage)
+
+
+def _lead(passage: str) -> str:
+    """Return the bold words that a passage's running text begins with; a bold label (``**A:**``) is none."""
+    found = _LEAD.search(passage)
+    return _plain(found.group(1)) if found else ""
 
 
 def row(title: str, label: str, value: str) -> str:

@@ -21,6 +21,8 @@ log = logging.getLogger("remeasure.page_reader")
 CONTEXT_TOKENS = 2048
 ANSWER_TOKENS = 32
 LINE_CHARS = 300
+# An image with fewer lines is a picture, whatever OCR reads into its shapes.
+PAGE_LINES = 3
 # SmolLM2's own system text makes it answer gibberish; this one was measured to work.
 SYSTEM = "You are a helpful assistant."
 INSTRUCTION = "Answer with the exact value from the text."
@@ -85,7 +87,7 @@ class PageReader:
         candidates = self.candidates(prompt)
         if not candidates:
             return []
-        unseen = any(not self._pages.lines(image) for image in prompt.images)
+        unseen = any(len(self._pages.lines(image)) < PAGE_LINES for image in prompt.images)
         chosen = best_lines(
             candidates,
             self._vectors.of_lines([candidate.text for candidate in candidates]),
