@@ -1,12 +1,14 @@
 """Pages and tiles per second of our renderer against plain Playwright: full-page PNG, cut into PNG tiles.
 
 Same Chromium, same pages, same server, in one run; the kinds take turns, and the median of the rounds counts.
-Starting the browser is part of every time.
+Starting the browser is part of every time. Processor time (ours, the driver's and the browser's) is given
+beside it, because it depends less on what else the machine does.
 """
 
 import argparse
 import io
 import json
+import resource
 import statistics
 import sys
 import tempfile
@@ -90,24 +92,32 @@ def differences(pages: dict[str, CapturedPage], pictures: dict[str, list[bytes]]
     return found
 
 
-def timed(call: Callable[[], Any]) -> tuple[float, Any]:
-    """Return seconds and value of a call."""
-    start = time.perf_counter()
+def processor_s() -> float:
+    """Return the processor time of this process and of all that it started and that ended."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in used)
+
+
+def timed(call: Callable[[], Any], took: list[tuple[float, float]]) -> Any:
+    """Return the value of a call; seconds and processor seconds are appended to ``took``."""
+    start, used = time.perf_counter(), processor_s()
     value = call()
-    return time.perf_counter() - start, value
+    took.append((time.perf_counter() - start, processor_s() - used))
+    return value
 
 
-def show(seconds: dict[str, list[float]], n_pages: int, n_tiles: int) -> None:
+def show(took: dict[str, list[tuple[float, float]]], n_pages: int, n_tiles: int) -> None:
     """Print the table."""
-    base = statistics.median(seconds["plain"])
-    print("| renderer | s | pages/s | tiles/s | times plain | times plain, each round |")
-    print("|---|---|---|---|---|---|")
-    for name, took in seconds.items():
-        middle = statistics.median(took)
-        rounds = ", ".join(f"{one / other:.2f}" for one, other in zip(seconds["plain"], took, strict=True))
+    plain_s = [seconds for seconds, _ in took["plain"]]
+    print("| renderer | s | pages/s | tiles/s | times plain | in each round | processor ms per page |")
+    print("|---|---|---|---|---|---|---|")
+    for name, pairs in took.items():
+        middle = statistics.median(seconds for seconds, _ in pairs)
+        used = 1000 * statistics.median(processor for _, processor in pairs) / n_pages
+        rounds = ", ".join(f"{base / one:.2f}" for base, (one, _) in zip(plain_s, pairs, strict=True))
         print(
             f"| {name} | {middle:.1f} | {n_pages / middle:.1f} | {n_tiles / middle:.1f} |"
-            f" {base / middle:.2f} | {rounds} |"
+            f" {statistics.median(plain_s) / middle:.2f} | {rounds} | {used:.0f} |"
         )
 
 
@@ -117,22 +127,19 @@ def work(args: argparse.Namespace) -> None:
     pages = list(jsonl.read(args.pages, Page))[: args.limit]
     jobs = [Job(page.page_id, page.path, page_key(page.page_id)) for page in pages]
     program, sandbox = browser.find_browser(args.browser), browser.use_sandbox("auto")
-    seconds: dict[str, list[float]] = {"plain": [], "1 browser": [], "2 browsers": []}
+    took: dict[str, list[tuple[float, float]]] = {"plain": [], "1 browser": [], "2 browsers": []}
     shares: list[float] = []
     with PageServer(archive) as server, tempfile.TemporaryDirectory() as folder:
         spool = Spool(Path(folder) / "spool")
         where = (program, sandbox, server.port, jobs)
         for _ in range(args.rounds):
-            took, pictures = timed(lambda: plain(*where))
-            seconds["plain"].append(took)
-            took, (rendered, share) = timed(lambda: ours(*where, 1, spool))
-            seconds["1 browser"].append(took)
+            pictures = timed(lambda: plain(*where), took["plain"])
+            rendered, share = timed(lambda: ours(*where, 1, spool), took["1 browser"])
             shares.append(share)
-            took, _ = timed(lambda: ours(*where, 2, spool))
-            seconds["2 browsers"].append(took)
+            timed(lambda: ours(*where, 2, spool), took["2 browsers"])
     n_tiles = sum(len(page.tiles) for page in rendered.values())
     far = differences(rendered, pictures)
-    show(seconds, len(jobs), n_tiles)
+    show(took, len(jobs), n_tiles)
     report = {
         "chromium": browser.version(program),
         "pages": len(jobs),

@@ -42,7 +42,7 @@ class Stage(NamedTuple):
     n: int
     """Items of the smaller run; a twentieth of it is the run that tells what starting costs."""
     holds: str = ""
-    """Why the stage holds its items, where that is what it is for."""
+    """Why memory may grow, where that is what the stage is for or has an end that is known."""
     models: bool = False
     """Needs the weights under ``results/sources``."""
     server: bool = False
@@ -63,10 +63,10 @@ STAGES = (
     Stage("build_items --own, an image in a tenth", "own_items", 2700),
     Stage("search", "search", 60, models=True),
     Stage("embed, passages", "embed", 20, models=True),
-    Stage("build_index, flat", "index", 2000, "the index is the vectors", models=True),
+    Stage("build_index, flat", "index", 2000, "holds all: the index is the vectors", models=True),
     Stage("select_pages", "pages_chosen", 600),
     Stage("render_tiles, one browser", "rendered", 8),
-    Stage("extract_text", "extracted", 200, models=True),
+    Stage("extract_text", "extracted", 200, "streams, fills the archive reader's cache first", models=True),
     Stage("read_tiles, OCR of small tiles", "tiles_read", 4),
     Stage("read_tiles, all tiles in the journal", "tiles_known", 1000),
 )
@@ -122,7 +122,7 @@ class Row(NamedTuple):
         elif self.bytes_per_item <= IDS_BYTES:
             kept, text = True, "streams, holds ids"
         elif self.stage.holds:
-            kept, text = True, f"holds all: {self.stage.holds}"
+            kept, text = True, self.stage.holds
         else:
             kept, text = False, "**HOLDS ALL ITEMS**"
         return kept and not slow, text + (", **TIME GROWS FASTER THAN ITEMS**" if slow else "")

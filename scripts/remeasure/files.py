@@ -1,6 +1,7 @@
 """Files that are either whole or absent: write beside the target, flush, rename."""
 
 import contextlib
+import glob
 import hashlib
 import os
 import tempfile
@@ -14,9 +15,12 @@ def atomic_path(target: Path) -> Iterator[Path]:
     """Give a temporary path beside ``target``; rename it onto ``target`` when the block succeeds.
 
     The temporary file is removed when the block raises, and is named so that no rule can mistake it for data.
+    What a killed process left of an earlier try is removed first: a target has one writer at a time.
     """
     target = Path(target)
     target.parent.mkdir(parents=True, exist_ok=True)
+    for left_over in target.parent.glob(f".{glob.escape(target.name)}.*.part"):
+        left_over.unlink(missing_ok=True)
     handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
     os.close(handle)
     temporary = Path(name)

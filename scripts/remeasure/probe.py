@@ -101,7 +101,10 @@ SCRIPT = r"""
       await capped(pictures(), o.wait_ms);
     }
     const start = performance.now();
-    let last = -1, now = height(), first = now, settled = true;
+    const first = height();
+    let last = -1, now = first, settled = true;
+    // Without scripts and animations nothing moves after the load: no frame has to be waited for.
+    if (!live && !document.getAnimations().length && now <= o.max_height_px) last = now;
     while (now !== last) {
       if (now > o.max_height_px || performance.now() - start > o.settle_ms) { settled = false; break; }
       last = now;

@@ -20,6 +20,13 @@ def test_a_failed_write_leaves_the_old_file_and_no_rest(tmp_path):
     assert os.listdir(tmp_path) == ["x.txt"]
 
 
+def test_what_a_killed_writer_left_is_removed_by_the_next(tmp_path):
+    (tmp_path / ".x.txt.abc123.part").write_text("half")
+    (tmp_path / ".xx.txt.abc123.part").write_text("somebody else's")
+    files.write_text(tmp_path / "x.txt", "new")
+    assert sorted(os.listdir(tmp_path)) == [".xx.txt.abc123.part", "x.txt"]
+
+
 def test_records_come_back_as_they_were_and_keys_are_sorted(tmp_path):
     path = tmp_path / "pages.jsonl"
     assert jsonl.write(path, [PAGE]) == 1
