@@ -146,7 +146,7 @@ def _tidy(text: str) -> str:
     text = text.strip()
     if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'`":
         text = text[1:-1].strip()
-    if text.endswith(".") and not re.search(r"(?:^|\W)(?:\w\.)+$", text):
+    if text.endswith(".") and not re.search(r"(?:^|\W)(?:[^\W\d]\.)+$", text):
         text = text[:-1].rstrip()
     return text
 

@@ -1,6 +1,8 @@
 """The page reader: OCR, the lines nearest to the question, and a small language model that reads them.
 
 It stands in for a vision-language model: images and text in, a short answer out, behind the same protocol.
+With evidence its answers are values and phrases of the evidence (``answers``); without, what the language
+model believes. It does not see pictures: what a photo shows it takes from the order of the pages.
 """
 
 import logging
