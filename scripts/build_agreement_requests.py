@@ -2,11 +2,13 @@
 
 import argparse
 import logging
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 
 from remeasure import cli, items, jsonl, prompts, provenance, requests, studies
+from remeasure.aligned import Aligned
 from remeasure.cells import JudgeCell, JudgeSettings
 from remeasure.errors import RemeasureError
 from remeasure.options import decode
@@ -39,19 +41,44 @@ def request(
     return requests.make_request(answer_id, body)
 
 
-def load_cell(graded: Path, responses: Path) -> tuple[str, list[Graded], dict[str, Response]]:
-    """Read one cell's verdicts and responses.
+def open_cell(graded: Path, responses: Path) -> tuple[str, Iterator[tuple[Graded, Response]]]:
+    """Return one cell's folder and its verdicts with their responses, read while they are asked for.
 
     Raises:
-        RemeasureError: the two files lie in different folders or have different items.
+        RemeasureError: the two files lie in different folders; while read, they have different items.
     """
-    lines = list(jsonl.read(graded, Graded))
-    found = {line.custom_id: line for line in jsonl.read(responses, Response)}
-    if graded.parent != responses.parent or {line.item_id for line in lines} != set(found):
-        raise RemeasureError(
-            f"{graded} and {responses} are not of one cell; give the files of the same cells in order"
-        )
-    return str(graded.parent), lines, found
+    if graded.parent != responses.parent:
+        raise not_of_one_cell(graded, responses)
+    return str(graded.parent), answers_of(graded, responses)
+
+
+def answers_of(graded: Path, responses: Path) -> Iterator[tuple[Graded, Response]]:
+    """Yield the verdicts of a cell with their responses.
+
+    Raises:
+        RemeasureError: the two files have different items, or have them in different order.
+    """
+    found = Aligned(jsonl.read(responses, Response), "custom_id", responses)
+    lines = jsonl.read(graded, Graded)
+    for line in lines:
+        response = found.take(line.item_id)
+        if response is None:
+            if found.odd([line.item_id, *(rest.item_id for rest in lines)]):
+                raise not_of_one_cell(graded, responses)
+            raise RemeasureError(
+                f"{graded} and {responses} have their items in different order (first at item "
+                f"{line.item_id!r}); delete both and rerun"
+            )
+        yield line, response
+    if found.ids_left():
+        raise not_of_one_cell(graded, responses)
+
+
+def not_of_one_cell(graded: Path, responses: Path) -> RemeasureError:
+    """Return the error for two files that do not belong together."""
+    return RemeasureError(
+        f"{graded} and {responses} are not of one cell; give the files of the same cells in order"
+    )
 
 
 def work(args: argparse.Namespace) -> None:
@@ -61,9 +88,8 @@ def work(args: argparse.Namespace) -> None:
         raise RemeasureError(
             "--graded and --responses must name the same cells in the same order; correct them"
         )
-    known = {item.item_id: item for item in items.load(args.items)}
-    cells = [load_cell(*paths) for paths in zip(args.graded, args.responses, strict=True)]
-    chosen = list(agreement.pick(known, cells, settings.n_answers))
+    cells = [open_cell(*paths) for paths in zip(args.graded, args.responses, strict=True)]
+    chosen = agreement.pick(items.read(args.items), cells, settings.n_answers)
     if not chosen:
         raise RemeasureError(
             f"none of {len(cells)} cells has an answer to show to a judge; look at their responses"

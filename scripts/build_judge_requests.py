@@ -12,8 +12,15 @@ def work(args: argparse.Namespace) -> None:
     settings = options.decode(args.settings, JudgeSettings)
     study = studies.load(args.study, "messages")
     texts = prompts.load(settings.prompts)
-    questions = items.load(args.items)
-    requests = building.judge_requests(questions, args.responses, study.judge_messages, settings, texts)
+    n_items = 0
+
+    def questions():
+        nonlocal n_items
+        for item in items.read(args.items):
+            n_items += 1
+            yield item
+
+    requests = building.judge_requests(questions(), args.responses, study.judge_messages, settings, texts)
     n_requests = jsonl.write(args.out, requests)
     provenance.write_stage(
         args.record,
@@ -22,7 +29,7 @@ def work(args: argparse.Namespace) -> None:
         settings=cells.as_json(settings),
         inputs=[args.items, args.responses],
         outputs=[args.out],
-        counts={"requests": n_requests, "not_judged": len(questions) - n_requests},
+        counts={"requests": n_requests, "not_judged": n_items - n_requests},
         also=(f"remeasure.studies.{args.study}_messages",),
     )
 

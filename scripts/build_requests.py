@@ -12,19 +12,17 @@ def work(args: argparse.Namespace) -> None:
     settings = options.decode(args.settings, AskSettings)
     study = studies.load(args.study, "messages")
     texts = prompts.load(settings.prompts)
-    questions = items.load(args.items)
-    evidence_of = building.open_evidence(
-        settings, questions, args.ranking, args.manifest, args.tiles, args.passages
-    )
     retrieves = settings.evidence != "none"
     rows: list[tuple[str, int]] = []
 
     def requests():
-        for request, n_parts in building.reader_requests(
-            questions, evidence_of, study.messages, settings, texts
-        ):
-            rows.append((request.custom_id, n_parts))
-            yield request
+        opened = building.open_evidence(settings, args.ranking, args.manifest, args.tiles, args.passages)
+        with opened as evidence_of:
+            for request, n_parts in building.reader_requests(
+                items.read(args.items), evidence_of, study.messages, settings, texts
+            ):
+                rows.append((request.custom_id, n_parts))
+                yield request
         if retrieves:
             evidence.check_shown(rows, args.ranking, settings.max_share_without_evidence)
 

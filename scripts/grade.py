@@ -8,9 +8,10 @@ from pathlib import Path
 import msgspec
 
 from remeasure import cli, grading, jsonl, provenance
+from remeasure.aligned import Aligned
 from remeasure.errors import RemeasureError
 from remeasure.graders import Grader, by_name
-from remeasure.grading import Aligned, GradeSettings, Tally
+from remeasure.grading import GradeSettings, Tally
 from remeasure.options import decode
 from remeasure.records import Graded, Item, Ranked, Response
 

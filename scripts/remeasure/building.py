@@ -1,44 +1,54 @@
 """From items to request files, for readers and for judges: what all studies have in common."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 from remeasure import evidence, jsonl, requests
+from remeasure.aligned import Aligned
 from remeasure.cells import AskSettings, Cell, JudgeCell, JudgeSettings
 from remeasure.errors import RemeasureError
 from remeasure.evidence import Evidence
-from remeasure.records import ImageRef, Item, Passage, RenderedPage, Request, Response
+from remeasure.records import ImageRef, Item, RenderedPage, Request, Response
 
 GRADED = ("answered", "cut_off")
 
 
+@contextmanager
 def open_evidence(
     settings: AskSettings,
-    items: list[Item],
     ranking: Path | None,
     manifest: Path | None,
     tiles: Path | None,
     passages: Path | None,
-) -> Callable[[Item], Evidence]:
-    """Return the function that gives each item's evidence; only what the evidence kind needs is read.
+) -> Iterator[Callable[[Item], Evidence]]:
+    """Give the function that tells each item's evidence; only what the evidence kind needs is read.
+
+    The items must come in the order of the ranking. Leaving the context without an error checks that no
+    ranked list is left over.
 
     Raises:
         RemeasureError: a file that the kind needs is not given, or does not fit the items.
     """
     kind = settings.evidence
     if kind == "none":
-        return lambda item: evidence.NOTHING
-    lists = evidence.load_ranking(_needed(ranking, "--ranking", kind), items)
-    parts: dict[str, ImageRef] | dict[str, str]
-    if kind == "tiles":
-        pages = jsonl.read(_needed(manifest, "--manifest", kind), RenderedPage)
-        parts = evidence.tile_images(pages, _needed(tiles, "--tiles", kind))
-    else:
-        parts = evidence.passage_texts(jsonl.read(_needed(passages, "--passages", kind), Passage))
-    return lambda item: evidence.shown(
-        item, lists.get(item.item_id), kind, settings.n_shown, parts.__getitem__
-    )
+        yield lambda item: evidence.NOTHING
+        return
+    ranking = _needed(ranking, "--ranking", kind)
+    lists = evidence.open_ranking(ranking)
+    parts: dict[str, ImageRef] | evidence.PassageTexts
+    with ExitStack() as opened:
+        if kind == "tiles":
+            pages = jsonl.read(_needed(manifest, "--manifest", kind), RenderedPage)
+            parts = evidence.tile_images(pages, _needed(tiles, "--tiles", kind))
+        else:
+            texts = evidence.PassageTexts(_needed(passages, "--passages", kind))
+            parts = opened.enter_context(texts)
+        yield lambda item: evidence.shown(
+            item, lists.take(item.item_id), kind, settings.n_shown, parts.__getitem__
+        )
+    evidence.check_used_up(lists, ranking)
 
 
 def _needed(path: Path | None, option: str, kind: str) -> Path:
@@ -48,7 +58,7 @@ def _needed(path: Path | None, option: str, kind: str) -> Path:
 
 
 def reader_requests(
-    items: list[Item],
+    items: Iterable[Item],
     evidence_of: Callable[[Item], Evidence],
     messages: Callable[[Item, Evidence, Cell], list[dict[str, Any]]],
     settings: AskSettings,
@@ -109,7 +119,7 @@ def _texts(body: dict[str, Any]) -> Iterator[str]:
 
 
 def judge_requests(
-    items: list[Item],
+    items: Iterable[Item],
     responses: Path,
     messages: Callable[[Item, Response, JudgeCell], list[dict[str, Any]]],
     settings: JudgeSettings,
@@ -123,17 +133,8 @@ def judge_requests(
     Raises:
         RemeasureError: items and responses do not fit each other; names the first id.
     """
-    rows = jsonl.unique(jsonl.read(responses, Response), "custom_id", responses)
-    found = {row.custom_id: row for row in rows}
-    odd = sorted(found.keys() ^ {item.item_id for item in items})
-    if odd:
-        raise RemeasureError(
-            f"{responses}: {len(odd)} ids stand only in the items or only in the responses "
-            f"(first {odd[0]!r}); delete the responses and rerun, they are assembled again"
-        )
     cell = JudgeCell(grader=settings.grader, gold=settings.gold, prompts=texts)
-    for item in items:
-        response = found[item.item_id]
+    for item, response in _answered_items(items, responses):
         if response.status in GRADED:
             yield requests.make_request(
                 item.item_id,
@@ -145,3 +146,26 @@ def judge_requests(
                     **_words(settings.sampling),
                 ),
             )
+
+
+def _answered_items(items: Iterable[Item], responses: Path) -> Iterator[tuple[Item, Response]]:
+    """Yield every item with its response; both stand in the same order."""
+    rows = jsonl.unique(jsonl.read(responses, Response), "custom_id", responses)
+    found = Aligned(rows, "custom_id", responses)
+    rest = iter(items)
+    for item in rest:
+        response = found.take(item.item_id)
+        if response is None:
+            raise _misfit(responses, item.item_id, found.odd([item.item_id, *(i.item_id for i in rest)]))
+        yield item, response
+    left = found.ids_left()
+    if left:
+        raise _misfit(responses, left[0], sorted(left))
+
+
+def _misfit(responses: Path, first: str, odd: list[str]) -> RemeasureError:
+    if odd:
+        problem = f"{len(odd)} ids stand only in the items or only in the responses (first {odd[0]!r})"
+    else:
+        problem = f"the responses stand in another order than the items (first at item {first!r})"
+    return RemeasureError(f"{responses}: {problem}; delete the responses and rerun, they are assembled again")

@@ -3,7 +3,10 @@
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+import msgspec
+
 from remeasure import jsonl
+from remeasure.aligned import Aligned
 from remeasure.cells import EvidenceKind
 from remeasure.errors import RemeasureError
 from remeasure.records import ImageRef, Item, Passage, Ranked, Record, RenderedPage
@@ -33,9 +36,30 @@ def tile_images(manifest: Iterable[RenderedPage], tiles: Path) -> dict[str, Imag
     }
 
 
-def passage_texts(passages: Iterable[Passage]) -> dict[str, str]:
-    """Return the text of every passage id."""
-    return {passage.passage_id: passage.text for passage in passages}
+class PassageTexts:
+    """Texts of a passage file by passage id; holds ids and places, and reads a text when it is asked for."""
+
+    def __init__(self, path: Path) -> None:
+        """Read and check the whole file.
+
+        Raises:
+            RemeasureError: the file is missing or a line is not a passage.
+        """
+        found = jsonl.read_placed(path, Passage)
+        self._places = {passage.passage_id: place for place, passage in found}
+        self._stream = open(path, "rb")
+        self._decoder = msgspec.json.Decoder(Passage)
+
+    def __enter__(self) -> "PassageTexts":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stream.close()
+
+    def __getitem__(self, passage_id: str) -> str:
+        """Return the text of a passage; KeyError for an unknown one."""
+        self._stream.seek(self._places[passage_id])
+        return self._decoder.decode(self._stream.readline()).text
 
 
 def shown(
@@ -80,20 +104,33 @@ def shown(
     return Evidence(kind=kind, ids=tuple(ids), images=tuple(images), texts=tuple(texts))
 
 
-def load_ranking(path: Path, items: Iterable[Item]) -> dict[str, Ranked]:
-    """Read a ranking by item id.
+def open_ranking(path: Path) -> Aligned[Ranked]:
+    """Open a ranking, whose lists stand in item order.
 
     Raises:
-        RemeasureError: an item stands twice, or a ranked list belongs to no item.
+        RemeasureError: the file is missing; while it is read, an item stands twice.
     """
-    ranking = {row.item_id: row for row in jsonl.unique(jsonl.read(path, Ranked), "item_id", path)}
-    strange = sorted(ranking.keys() - {item.item_id for item in items})
+    return Aligned(jsonl.unique(jsonl.read(path, Ranked), "item_id", path), "item_id", path)
+
+
+def check_used_up(lists: Aligned[Ranked], path: Path) -> None:
+    """Check, when every item has taken its list, that no list is left over.
+
+    Raises:
+        RemeasureError: a ranked list belongs to no item, or stands out of item order.
+    """
+    left = lists.ids_left()
+    strange = sorted(set(left) - set(lists.missed))
     if strange:
         raise RemeasureError(
             f"{path}: {len(strange)} lists belong to no item (first {strange[0]!r}); "
             "items and ranking are of different runs: delete the ranking and rerun"
         )
-    return ranking
+    if left:
+        raise RemeasureError(
+            f"{path}: the list of item {left[0]!r} stands out of item order; lists must stand in the order "
+            "of the items: delete the ranking and rerun"
+        )
 
 
 def check_shown(rows: list[tuple[str, int]], source: Path, tolerance: float) -> int:

@@ -4,16 +4,15 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
 
 from msgspec import Struct
 
 from remeasure import stats
+from remeasure.aligned import Aligned
 from remeasure.errors import RemeasureError
 from remeasure.graders import Case, Grader
 from remeasure.records import Graded, Item, Ranked, Response, Score
 
-T = TypeVar("T", Response, Ranked)
 _NEVER_JUDGED = ("failed", "refused", "not_sent")
 
 
@@ -42,43 +41,6 @@ class GradeSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     bootstrap: Bootstrap
     max_judge_failed_share: float
     """Judge failures above this share of the judged items stop the rule."""
-
-
-class Aligned(Iterator[T]):
-    """Looks up records that stand in item order, some of them absent, holding only one in memory."""
-
-    def __init__(self, records: Iterable[T], key: str, path: Path | str) -> None:
-        self._records = iter(records)
-        self._key = key
-        self._path = path
-        self._next: T | None = next(self._records, None)
-
-    def __iter__(self) -> "Aligned[T]":
-        return self
-
-    def __next__(self) -> T:
-        if self._next is None:
-            raise StopIteration
-        record, self._next = self._next, next(self._records, None)
-        return record
-
-    def take(self, item_id: str) -> T | None:
-        """Return the record of this item if it is the next one, else None."""
-        if self._next is None or getattr(self._next, self._key) != item_id:
-            return None
-        return next(self)
-
-    def finish(self) -> None:
-        """Check that no record is left over.
-
-        Raises:
-            RemeasureError: a record belongs to no item or stands out of item order.
-        """
-        if self._next is not None:
-            raise RemeasureError(
-                f"{self._path}: {self._key} {getattr(self._next, self._key)!r} belongs to no item or "
-                "stands out of item order; delete the file and rerun the target that writes it"
-            )
 
 
 def check_references(items: Iterable[Item], path: Path | str) -> Iterator[Item]:

@@ -42,11 +42,6 @@ def read(path: Path, *, check_images: bool = False) -> Iterator[Item]:
         raise RemeasureError(f"{path}: holds no questions; add at least one line, or delete it and rerun")
 
 
-def load(path: Path, *, check_images: bool = False) -> list[Item]:
-    """Read and check a whole question file; see ``read``."""
-    return list(read(path, check_images=check_images))
-
-
 def own(path: Path, pages: Sequence[Page], n_items: int | None) -> Iterator[Item]:
     """Yield a user's own questions: the first ``n_items``, images verified, pages named by id or by path.
 

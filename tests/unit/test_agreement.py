@@ -7,6 +7,7 @@ import build_agreement_requests
 import make_agreement
 import tablekit
 from remeasure import jsonl
+from remeasure.errors import RemeasureError
 from remeasure.files import sha256_file
 from remeasure.graders import by_name
 from remeasure.records import Graded, Item, Reading, Request, Response, Stage
@@ -67,15 +68,27 @@ def verdict_line(item_id, answer, status="answered"):
 
 
 def test_answers_are_picked_one_cell_after_the_other_and_empty_ones_are_not():
-    items = {name: Item(item_id=name, question="?", references=("x",), group="g") for name in "pqr"}
+    items = [Item(item_id=name, question="?", references=("x",), group="g") for name in "pqr"]
     cells = [
-        ("one", [verdict_line("p", "1"), verdict_line("q", " "), verdict_line("r", "3")], {}),
-        ("two", [verdict_line("p", None, "failed"), verdict_line("q", "5"), verdict_line("r", "6")], {}),
+        ("one", [verdict_line("p", "1"), verdict_line("q", " "), verdict_line("r", "3")]),
+        ("two", [verdict_line("p", None, "failed"), verdict_line("q", "5"), verdict_line("r", "6")]),
     ]
-    cells = [(name, lines, dict.fromkeys("pqr", reply(1, "x"))) for name, lines, _ in cells]
+    cells = [(name, [(line, reply(1, "x")) for line in lines]) for name, lines in cells]
     found = [(line.cell, line.item_id) for line, _, _ in agreement.pick(items, cells, 3)]
     assert found == [("one", "p"), ("two", "q"), ("one", "r")]
-    assert len(list(agreement.pick(items, cells, 60))) == 4
+    assert len(agreement.pick(items, cells, 60)) == 4
+
+
+def test_items_and_cells_are_read_to_their_ends_though_few_answers_are_picked():
+    items = iter([Item(item_id=name, question="?", references=("x",), group="g") for name in "pqr"])
+    lines = iter([(verdict_line(name, name), reply(1, "x")) for name in "pqr"])
+    assert [picked.answer for picked, _, _ in agreement.pick(items, [("one", lines)], 1)] == ["p"]
+    assert next(items, None) is None and next(lines, None) is None
+
+
+def test_an_answer_to_a_question_of_another_bench_is_an_error():
+    with pytest.raises(RemeasureError, match="one: item 'p' is not among the items"):
+        agreement.pick([], [("one", [(verdict_line("p", "1"), reply(1, "x"))])], 1)
 
 
 @pytest.fixture
@@ -150,6 +163,25 @@ def test_from_stored_answers_to_the_table_of_judges(here):
     assert [row["kappa"] for row in found] == ["0.000", "0.000", "1.000"]
     stage = jsonl.read_json(Path("judges.json"), Stage)
     assert stage.counts == {"answers": 4, "judges": 2}
+
+
+@pytest.mark.parametrize(
+    ("answered", "said"),
+    [
+        ("01", "are not of one cell"),
+        ("02", "are not of one cell"),
+        ("0123", "are not of one cell"),
+        ("013", "are not of one cell"),
+        ("021", "have their items in different order (first at item 'q1')"),
+    ],
+)
+def test_verdicts_and_responses_that_do_not_fit_are_one_line(here, capsys, answered, said):
+    rows = [Response(custom_id=f"q{n}", key="k", status="answered", text="x") for n in answered]
+    jsonl.write(Path("base/responses.jsonl"), rows)
+    assert build(here | {"n_answers": 1}, "small") == 2
+    err = capsys.readouterr().err
+    assert err.startswith("error: base/graded.jsonl and base/responses.jsonl ") and said in err
+    assert err.count("\n") == 1 and not Path("judges/small/picked.jsonl").exists()
 
 
 def test_judges_that_were_shown_different_answers_are_not_compared(here, capsys):

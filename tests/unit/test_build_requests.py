@@ -137,6 +137,54 @@ def test_evidence_of_a_ranking_reaches_every_request(tmp_path, capsys, kind, sho
     assert before == ((tmp_path / "r.jsonl").read_bytes(), (tmp_path / "r.json").read_bytes())
 
 
+def with_ranking(folder: Path, *hits: Ranked, kind: str = "text", tolerance: float = 0.0) -> int:
+    """Build requests for the three items of ``corpus`` with these ranked lists; return the exit status."""
+    prompts = prompts_of(folder, system_evidence="Answer.", system_naive="Answer.")
+    given = {"model": "m", "evidence": kind, "n_shown": 2, "grader": "em", "thinking": False}
+    given |= {"max_tokens": 9, "sampling": {}, "instruction": None, "layout": None, "prompts": prompts}
+    given |= {"max_share_without_evidence": tolerance}
+    words = [*corpus(folder), "--study", "pixelrag", "--settings", json.dumps(given)]
+    jsonl.write(folder / "ranking.jsonl", hits)
+    return build_requests.main(words)
+
+
+def hit(name: str) -> Ranked:
+    return Ranked(item_id=name, ids=("p/0001",), scores=(1.0,))
+
+
+@pytest.mark.parametrize("kind", ["text", "tiles"])
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (["q0", "q2"], "no evidence for 1 of 3 items (first 'q1')"),
+        ([], "no evidence for 3 of 3 items (first 'q0')"),
+        (["q0", "q1", "q2", "q9"], "1 lists belong to no item (first 'q9')"),
+        (["q9", "q8", "q0", "q1", "q2"], "2 lists belong to no item (first 'q8')"),
+        (["q1", "q0", "q2"], "the list of item 'q0' stands out of item order"),
+        (["q0", "q1", "q1", "q2"], "line 3: item_id 'q1' stands already in line 2"),
+        (["q2", "q0", "q0"], "line 3: item_id 'q0' stands already in line 2"),
+    ],
+)
+def test_a_ranking_that_does_not_fit_the_items_is_one_line_and_writes_nothing(
+    tmp_path, capsys, kind, names, said
+):
+    assert with_ranking(tmp_path, *map(hit, names), kind=kind) == 2
+    err = capsys.readouterr().err
+    assert said in err and str(tmp_path / "ranking.jsonl") in err and err.count("\n") == 1
+    assert not (tmp_path / "r.jsonl").exists() and not (tmp_path / "r.json").exists()
+
+
+def test_items_without_questions_are_one_line(tmp_path, capsys):
+    words = corpus(tmp_path)
+    (tmp_path / "items.jsonl").write_text("")
+    prompts = {"profile": "own", "files": {}, "sha256": {}}
+    given = {"model": "m", "evidence": "text", "n_shown": 2, "grader": "em", "thinking": False}
+    given |= {"max_tokens": 9, "sampling": {}, "instruction": None, "layout": None, "prompts": prompts}
+    jsonl.write(tmp_path / "ranking.jsonl", [])
+    assert build_requests.main([*words, "--study", "pixelrag", "--settings", json.dumps(given)]) == 2
+    assert "holds no questions" in capsys.readouterr().err
+
+
 def test_a_ranking_with_an_empty_list_fails_the_cell_and_writes_nothing(tmp_path, capsys):
     words = corpus(tmp_path)
     prompts = prompts_of(tmp_path, system_evidence="Answer.", system_naive="Answer.")

@@ -51,10 +51,34 @@ def test_the_first_hits_are_shown_in_rank_order():
     assert [image.sha256[0] for image in shown.images] == ["b", "a"] and shown.texts == ()
 
 
-def test_the_list_is_cut_first_and_then_empty_texts_are_left_out():
-    texts = evidence.passage_texts([passage("p/0", "zero"), passage("p/1", " \n"), passage("p/2", "two")])
-    shown = evidence.shown(ITEM, ranked("p/1", "p/0", "p/2"), "text", 2, texts.__getitem__)
+def texts_of(folder: Path, *passages: Passage) -> evidence.PassageTexts:
+    jsonl.write(folder / "passages.jsonl", passages)
+    return evidence.PassageTexts(folder / "passages.jsonl")
+
+
+def test_the_list_is_cut_first_and_then_empty_texts_are_left_out(tmp_path):
+    found = [passage("p/0", "zero"), passage("p/1", " \n"), passage("p/2", "two")]
+    with texts_of(tmp_path, *found) as texts:
+        shown = evidence.shown(ITEM, ranked("p/1", "p/0", "p/2"), "text", 2, texts.__getitem__)
     assert shown.texts == ("zero",) and shown.ids == ("p/0",)
+
+
+def test_texts_are_read_where_they_stand_in_bytes_and_in_any_order(tmp_path):
+    with texts_of(tmp_path, passage("p/0", "née\u2028Ωß"), passage("p/1", "語"), passage("p/2", "")) as texts:
+        assert [texts[name] for name in ("p/2", "p/0", "p/1", "p/0")] == [
+            "",
+            "née\u2028Ωß",
+            "語",
+            "née\u2028Ωß",
+        ]
+        with pytest.raises(KeyError):
+            texts["p/3"]
+
+
+def test_a_broken_passage_is_found_before_any_is_shown(tmp_path):
+    (tmp_path / "passages.jsonl").write_bytes(jsonl.encode(passage("p/0", "zero")) + b"\n{}\n")
+    with pytest.raises(RemeasureError, match="passages.jsonl line 2: not a valid Passage record"):
+        evidence.PassageTexts(tmp_path / "passages.jsonl")
 
 
 def test_an_item_without_a_ranked_list_shows_nothing():
@@ -68,10 +92,13 @@ def test_a_hit_that_the_corpus_does_not_have_is_an_error():
 
 
 def test_a_list_for_an_unknown_item_is_an_error(tmp_path):
-    jsonl.write(tmp_path / "ranking.jsonl", [ranked("p/0000")])
-    assert set(evidence.load_ranking(tmp_path / "ranking.jsonl", [ITEM])) == {"q1"}
+    path = tmp_path / "ranking.jsonl"
+    jsonl.write(path, [ranked("p/0000")])
+    lists = evidence.open_ranking(path)
+    assert lists.take("q1") == ranked("p/0000")
+    evidence.check_used_up(lists, path)
     with pytest.raises(RemeasureError, match="1 lists belong to no item \\(first 'q1'\\)"):
-        evidence.load_ranking(tmp_path / "ranking.jsonl", [])
+        evidence.check_used_up(evidence.open_ranking(path), path)
 
 
 def test_no_item_may_be_without_evidence_unless_a_tolerance_is_set():

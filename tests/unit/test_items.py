@@ -22,7 +22,7 @@ def write(tmp_path, *found: Item):
 
 def test_good_questions_are_read(tmp_path):
     found = [item(), item(item_id="Q_2-b")]
-    assert items.load(write(tmp_path, *found)) == found
+    assert list(items.read(write(tmp_path, *found))) == found
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_good_questions_are_read(tmp_path):
 )
 def test_a_bad_file_is_one_line(tmp_path, found, said):
     with pytest.raises(RemeasureError, match=said) as caught:
-        items.load(write(tmp_path, *found))
+        list(items.read(write(tmp_path, *found)))
     assert "\n" not in str(caught.value)
 
 
@@ -51,17 +51,17 @@ def test_a_broken_line_names_its_number(tmp_path):
     path = write(tmp_path, item())
     path.write_text(path.read_text() + '{"item_id": 3}\n')
     with pytest.raises(RemeasureError, match="line 2"):
-        items.load(path)
+        list(items.read(path))
 
 
 def test_a_changed_image_is_noticed_where_asked_for(tmp_path):
     picture = tmp_path / "a.png"
     picture.write_bytes(b"one")
     path = write(tmp_path, item(images=(ImageRef(sha256=sha256_bytes(b"one"), path=str(picture)),)))
-    assert len(items.load(path, check_images=True)) == 1
+    assert len(list(items.read(path, check_images=True))) == 1
     picture.write_bytes(b"two")
     with pytest.raises(RemeasureError, match="SHA-256"):
-        items.load(path, check_images=True)
+        list(items.read(path, check_images=True))
 
 
 def test_own_questions_may_name_pages_by_path(tmp_path):

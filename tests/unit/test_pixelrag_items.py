@@ -262,7 +262,7 @@ def test_the_script_writes_questions_with_checked_pictures(tmp_path, sources, qu
     options += ["--pages", "pages.jsonl", "--facts", str(sources / "factbook.facts.jsonl")]
     options += ["--pictures", str(sources / "factbook.pictures.zip"), "--out", "items.jsonl"]
     assert build_items.main([*options, "--images-out", "images.zip", "--record", "items.json"]) == 0
-    found = items.load(Path("items.jsonl"), check_images=True)
+    found = list(items.read(Path("items.jsonl"), check_images=True))
     assert len(found) == 4 and {image.path for item in found for image in item.images} == {"images.zip"}
     with zipfile.ZipFile("images.zip") as store:
         assert all(re.fullmatch(r"[0-9a-f]{64}\.jpg", name) for name in store.namelist())

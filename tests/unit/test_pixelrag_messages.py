@@ -202,7 +202,7 @@ def test_only_answers_that_can_be_graded_go_to_the_judge(tmp_path):
         Response(custom_id=status, key="k", status=status, text="x" if status == "answered" else None)
         for status in statuses
     ]
-    asked = judge_requests(tmp_path, items, reversed(rows))
+    asked = judge_requests(tmp_path, items, rows)
     assert [request.custom_id for request in asked] == ["answered", "cut_off"]
     assert '"answer": ""' in asked[1].body["messages"][0]["content"]
 
@@ -210,6 +210,27 @@ def test_only_answers_that_can_be_graded_go_to_the_judge(tmp_path):
 def test_responses_of_other_items_are_an_error(tmp_path):
     with pytest.raises(RemeasureError, match="2 ids stand only in .*first 'q1'"):
         judge_requests(tmp_path, [item(item_id="q2")], [response()])
+
+
+@pytest.mark.parametrize(
+    ("answered", "said"),
+    [
+        ("a", "2 ids stand only in the items or only in the responses .first 'b'"),
+        ("", "3 ids stand only in the items or only in the responses .first 'a'"),
+        ("ac", "1 ids stand only in the items or only in the responses .first 'b'"),
+        ("abcd", "1 ids stand only in the items or only in the responses .first 'd'"),
+        ("abdc", "1 ids stand only in the items or only in the responses .first 'd'"),
+        ("acb", "the responses stand in another order than the items .first at item 'b'"),
+        ("cab", "the responses stand in another order than the items .first at item 'a'"),
+        ("aabc", "line 2: custom_id 'a' stands already in line 1"),
+        ("baa", "line 3: custom_id 'a' stands already in line 2"),
+    ],
+)
+def test_responses_that_do_not_stand_beside_their_items_are_one_line(tmp_path, answered, said):
+    items = [item(item_id=name) for name in "abc"]
+    rows = [Response(custom_id=name, key="k", status="answered", text="x") for name in answered]
+    with pytest.raises(RemeasureError, match=said):
+        judge_requests(tmp_path, items, rows)
 
 
 def own_prompts() -> dict[str, str]:

@@ -1,7 +1,8 @@
 """How far judges agree with each other and with exact match, on the same stored answers."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import combinations, zip_longest
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import combinations, islice, zip_longest
 from typing import Any
 
 from remeasure import stats
@@ -51,31 +52,52 @@ def usable(graded: Graded) -> bool:
 
 
 def pick(
-    items: Mapping[str, Item],
-    cells: Sequence[tuple[str, Sequence[Graded], Mapping[str, Response]]],
+    items: Iterable[Item],
+    cells: Sequence[tuple[str, Iterable[tuple[Graded, Response]]]],
     n_answers: int,
-) -> Iterator[tuple[Picked, Item, Response]]:
-    """Yield answers, one cell after the other, each cell in item order, until there are enough.
+) -> list[tuple[Picked, Item, Response]]:
+    """Return answers, one cell after the other, each cell in item order, until there are enough.
+
+    Items and cells are read to their ends, so that their errors are found; only what is picked is held.
 
     Args:
-        items: item id to item.
-        cells: name, verdicts in item order, responses by item id.
+        items: the questions.
+        cells: name, and verdicts in item order with their responses.
         n_answers: how many are wanted; fewer come if there are fewer.
+
+    Raises:
+        RemeasureError: a cell has an answer to a question that is not among the items.
     """
-    found = 0
-    for round_ in zip_longest(*([line for line in lines if usable(line)] for _, lines, _ in cells)):
-        for (name, _, responses), line in zip(cells, round_, strict=True):
-            if line is None or found == n_answers:
-                continue
-            found += 1
-            picked = Picked(
-                answer_id=f"answer-{found:04}",
-                cell=name,
-                item_id=line.item_id,
-                references=items[line.item_id].references,
-                answer=line.answer or "",
+    streams = [_usable_of(*cell) for cell in cells]
+    in_turn = (row for round_ in zip_longest(*streams) for row in round_ if row is not None)
+    rows = list(islice(in_turn, n_answers))
+    for stream in streams:
+        deque(stream, maxlen=0)
+    wanted = {line.item_id for _, line, _ in rows}
+    known = {item.item_id: item for item in items if item.item_id in wanted}
+    for name, line, _ in rows:
+        if line.item_id not in known:
+            raise RemeasureError(
+                f"{name}: item {line.item_id!r} is not among the items; give the items of the cells' bench"
             )
-            yield picked, items[line.item_id], responses[line.item_id]
+    return [
+        (_picked(number, name, line, known[line.item_id]), known[line.item_id], response)
+        for number, (name, line, response) in enumerate(rows, start=1)
+    ]
+
+
+def _usable_of(name: str, pairs: Iterable[tuple[Graded, Response]]) -> Iterator[tuple[str, Graded, Response]]:
+    return ((name, line, response) for line, response in pairs if usable(line))
+
+
+def _picked(number: int, cell: str, line: Graded, item: Item) -> Picked:
+    return Picked(
+        answer_id=f"answer-{number:04}",
+        cell=cell,
+        item_id=line.item_id,
+        references=item.references,
+        answer=line.answer or "",
+    )
 
 
 def says_yes(grader: Grader, picked: Picked, reply: Response, reading: str) -> bool | None:
