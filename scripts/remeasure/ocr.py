@@ -15,6 +15,7 @@ PACKAGES = ("rapidocr", "onnxruntime", "opencv-python-headless")
 """Distributions whose versions can change what is read."""
 _REC_BATCH = 1  # One line per call: a line's text does not depend on its neighbours, and is faster so.
 _LONGEST_SIDE_PX = 2000
+_LEAST_WIDTH_PX = 96  # Short lines are filled up to this width; by default to 320 px, a sixth more work.
 
 
 class OcrSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -27,7 +28,8 @@ class OcrSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 def engine_version() -> str:
     """Return one text for everything about the engine that can change what it reads."""
     versions = " ".join(f"{name}=={importlib.metadata.version(name)}" for name in PACKAGES)
-    return f"{versions} rec_batch={_REC_BATCH} use_cls=False longest_side={_LONGEST_SIDE_PX}"
+    sizes = f"longest_side={_LONGEST_SIDE_PX} least_width={_LEAST_WIDTH_PX}"
+    return f"{versions} rec_batch={_REC_BATCH} use_cls=False {sizes}"
 
 
 class OcrEngine:
@@ -45,6 +47,7 @@ class OcrEngine:
                 "Global.use_cls": False,
                 "Global.log_level": "critical",
                 "Rec.rec_batch_num": _REC_BATCH,
+                "Rec.rec_img_shape": [3, 48, _LEAST_WIDTH_PX],
                 # As they are: by default a low last tile of a page is enlarged to 736 px, ten times the work.
                 "Det.limit_type": "max",
                 "Det.limit_side_len": _LONGEST_SIDE_PX,
