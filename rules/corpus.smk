@@ -41,6 +41,8 @@ rule render_tiles:
         "results/{run}/corpora/{corpus}/logs/render_tiles.log",
     benchmark:
         "results/{run}/corpora/{corpus}/logs/render_tiles.benchmark.tsv"
+    # It takes all cores and everything waits for it: small jobs that are ready too must not go first.
+    priority: 50
     conda:
         "../envs/render.yaml"
     threads: 2
@@ -69,6 +71,8 @@ rule read_tiles:
         "results/{run}/corpora/{corpus}/logs/read_tiles.log",
     benchmark:
         "results/{run}/corpora/{corpus}/logs/read_tiles.benchmark.tsv"
+    # It takes all cores and everything waits for it: small jobs that are ready too must not go first.
+    priority: 50
     conda:
         "../envs/core.yaml"
     threads: 2

@@ -15,6 +15,7 @@ rule embed:
         "results/{run}/corpora/{corpus}/{encoder}/logs/embed.log",
     benchmark:
         "results/{run}/corpora/{corpus}/{encoder}/logs/embed.benchmark.tsv"
+    priority: 40
     conda:
         "../envs/core.yaml"
     threads: 1

@@ -21,7 +21,7 @@ from remeasure.embedded.select import RANK_PENALTY, RANK_PENALTY_UNSEEN, Candida
 
 log = logging.getLogger("remeasure.page_reader")
 CONTEXT_TOKENS = 2048
-ANSWER_TOKENS = 32
+ANSWER_TOKENS = 24
 LINE_CHARS = 300
 # An image with fewer lines is a picture, whatever OCR reads into its shapes.
 PAGE_LINES = 3
