@@ -174,20 +174,24 @@ class Archive:
                 return entry
             hops.append(self._checked_hop([*hops, entry.path], target))
 
-    def pages(self) -> Iterator[Entry]:
-        """Yield every HTML page in the order of the archive, without redirects of either kind."""
+    def pages(self) -> Iterator[tuple[str, str]]:
+        """Yield (path, title) of every HTML page in archive order, without redirects of either kind.
+
+        Only pages small enough to be redirects are read.
+        """
         for index in range(len(self)):
             try:
                 entry = self._archive._get_entry_by_id(index)
-                if entry.is_redirect or not entry.get_item().mimetype.lower().startswith(
-                    ("text/html", "application/xhtml")
-                ):
+                if entry.is_redirect:
                     continue
+                item = entry.get_item()
+                if not item.mimetype.lower().startswith(("text/html", "application/xhtml")):
+                    continue
+                small = item.size <= _CLIENT_REDIRECT_BYTES
+                if not small or client_redirect(entry.path, bytes(item.content)) is None:
+                    yield entry.path, entry.title
             except RuntimeError as error:
                 raise self._damaged(error, f"number {index}") from None
-            page = self.read(entry.path)
-            if client_redirect(page.path, page.data) is None:
-                yield page
 
     def _checked_hop(self, hops: list[str], target: str) -> str:
         if target in hops or len(hops) > _MAX_HOPS:

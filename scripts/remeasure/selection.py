@@ -3,16 +3,16 @@
 import hashlib
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 
+from remeasure.archive import Archive
 from remeasure.errors import RemeasureError
 from remeasure.records import Page
 
 _PREFIXES = ("_assets_/", "-/", "_/", "_mw_/")
-_REFRESH = re.compile(rb"http-equiv=[\"']?refresh", re.IGNORECASE)
 _ENDINGS = tuple(
     ".css .js .json .png .jpg .jpeg .gif .svg .webp .ico .bmp .tif .tiff .mp3 .mp4 .ogg .oga .ogv "
     ".webm .wav .pdf .woff .woff2 .ttf .otf .eot .xml .vtt .map".split()
@@ -73,28 +73,7 @@ def content_pages(archive: Path) -> list[tuple[str, str]]:
     Source:
         Enumeration of the PixelRAG corpus, card section 3.1.
     """
-    from libzim.reader import Archive
-
-    try:
-        opened = Archive(archive)
-        return sorted(_listed(opened))
-    except RuntimeError as error:
-        raise RemeasureError(
-            f"{archive}: no readable ZIM archive ({' '.join(str(error).split())}); fetch or build it again"
-        ) from None
-
-
-def _listed(opened) -> Iterator[tuple[str, str]]:
-    for number in range(opened.all_entry_count):
-        entry = opened._get_entry_by_id(number)
-        if entry.is_redirect or not is_content_path(entry.path):
-            continue
-        item = entry.get_item()
-        if item.mimetype.split(";")[0].strip().lower() not in ("text/html", "application/xhtml+xml"):
-            continue
-        # Only tiny pages are opened: what they hold may be nothing but the way to another page.
-        if item.size > 1024 or not _REFRESH.search(bytes(item.content)):
-            yield entry.path, entry.title
+    return sorted(page for page in Archive(archive).pages() if is_content_path(page[0]))
 
 
 def is_content_path(path: str) -> bool:
