@@ -168,6 +168,8 @@ class _Worker:
                     )
             except PageFailed as error:
                 reason = str(error)
+                # A page that was given up may still be on its way somewhere: the next one gets a new browser.
+                await self._close()
                 break
             except CaptureTrouble as error:
                 reason = str(error)
@@ -187,6 +189,7 @@ class _Worker:
     async def _recover(self, job: Job, said: str) -> str:
         """Return the reason of an interrupted page; start a browser that is gone again with the next page."""
         if self.browser.is_connected() and "crash" not in said:
+            await self._close()  # what sent it elsewhere may still be running
             return f"the page went elsewhere while it was looked at ({said})"
         log.warning("%s: the browser stopped (%s); starting it again", job.page_id, said)
         self.pool.n_restarts += 1
