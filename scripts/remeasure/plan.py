@@ -85,7 +85,9 @@ class Plan:
                     f"{did_you_mean(name, known)}; known: {', '.join(known)}"
                 )
         place = self.folder / "runs" / f"{run}.yaml"
-        return settings.convert(settings.merge(plain, over.get(bench, {})), settings.Bench, place)
+        found = settings.convert(settings.merge(plain, over.get(bench, {})), settings.Bench, place)
+        settings.check_bench(found, self.study(study), f"{place}: studies.{study}.benches.{bench}")
+        return found
 
     # -- corpus --------------------------------------------------------------------------------------------
 
@@ -179,6 +181,12 @@ class Plan:
     def request(self, run: str, study: str, bench: str, arm: str) -> dict[str, Any]:
         """Settings of ``build_requests``."""
         here, protocol = self.bench(run, study, bench), self.study(study)
+        prompts = self.prompts(study, self.study_run(run, study).prompts)
+        if here.instruction and f"instruction_{here.instruction}" not in prompts["files"]:
+            raise RemeasureError(
+                f"{self.folder}/studies/{study}.yaml: benches.{bench}.instruction: no prompt "
+                f"instruction_{here.instruction}.txt in profile {prompts['profile']!r}; write it or correct the name"
+            )
         return {
             "model": self.study_run(run, study).reader,
             "evidence": protocol.arms[arm].evidence,
@@ -189,7 +197,7 @@ class Plan:
             "sampling": protocol.sampling,
             "instruction": here.instruction,
             "layout": here.layout,
-            "prompts": self.prompts(study, self.study_run(run, study).prompts),
+            "prompts": prompts,
         }
 
     def thinking(self, run: str, study: str, bench: str, arm: str) -> bool:

@@ -185,6 +185,8 @@ class Cell(Settings, kw_only=True):
 
 
 EVIDENCE = ("none", "text", "tiles")
+LAYOUTS = ("choice",)
+GOLDS = ("first", "any_of")
 UNITS = ("tiles", "passages", "pictures", "lines")
 SLUG = re.compile(r"[a-z0-9][a-z0-9_-]*\Z")
 
@@ -318,6 +320,27 @@ def _check_run(run: Run, path: Path) -> None:
         _known("model", judge, run.models, f"{path}: judge_agreement.judges")
 
 
+def check_bench(bench: Bench, study: Study, place: str) -> None:
+    """Check the names that a bench's settings use.
+
+    Raises:
+        RemeasureError: an unknown grader, layout or gold, or a thinking switch that leaves an arm open.
+    """
+    from remeasure import graders
+
+    _known("grader", bench.grader, graders.GRADERS, f"{place}.grader")
+    _known("gold", bench.gold, GOLDS, f"{place}.gold")
+    if bench.layout is not None:
+        _known("layout", bench.layout, LAYOUTS, f"{place}.layout")
+    if isinstance(bench.thinking, dict) and set(bench.thinking) != set(study.arms):
+        raise RemeasureError(
+            f"{place}.thinking: names {', '.join(bench.thinking)}; give true or false for each of "
+            f"{', '.join(study.arms)}"
+        )
+    if bench.max_tokens < 1:
+        raise RemeasureError(f"{place}.max_tokens: {bench.max_tokens}; expected at least 1")
+
+
 @functools.cache
 def load_study(folder: Path, name: str) -> Study:
     """Load ``studies/<name>.yaml`` below the configuration folder."""
@@ -329,6 +352,8 @@ def load_study(folder: Path, name: str) -> Study:
             raise RemeasureError(
                 f"{path}: arms.{arm_name}: evidence {arm.evidence!r} and retriever contradict"
             )
+    for bench_name, bench in study.benches.items():
+        check_bench(bench, study, f"{path}: benches.{bench_name}")
     for first, second in study.contrasts:
         _known("arm", first, study.arms, f"{path}: contrasts")
         _known("arm", second, study.arms, f"{path}: contrasts")

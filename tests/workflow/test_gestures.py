@@ -102,13 +102,13 @@ def test_touching_everything_reruns_nothing(checkout):
 
 
 def test_an_edited_grader_redoes_grading_and_the_table_only(checkout):
-    source = checkout.project / "scripts/remeasure/graders/em.py"
+    source = checkout.project / "scripts/remeasure/graders/exact.py"
     source.write_text(source.read_text() + "\nCHANGED = 1\n")
     assert checkout.planned(TABLE) == {"grade": 24, "make_table": 1}
 
 
 def test_a_comment_in_a_grader_reruns_nothing(checkout):
-    source = checkout.project / "scripts/remeasure/graders/em.py"
+    source = checkout.project / "scripts/remeasure/graders/exact.py"
     source.write_text("# a remark\n" + source.read_text() + "\n# another\n")
     assert checkout.planned(TABLE) == {}
 
