@@ -185,7 +185,7 @@ class Plan:
         if here.instruction and f"instruction_{here.instruction}" not in prompts["files"]:
             raise RemeasureError(
                 f"{self.folder}/studies/{study}.yaml: benches.{bench}.instruction: no prompt "
-                f"instruction_{here.instruction}.txt in profile {prompts['profile']!r}; write it or correct the name"
+                f"instruction_{here.instruction}.txt in profile {prompts['profile']!r}; write it"
             )
         return {
             "model": self.study_run(run, study).reader,
