@@ -20,7 +20,7 @@ rule describe_executor:
     params:
         settings=as_json(PLAN.study_executor, "run", "study", "model"),
     shell:
-        "printf '%s\\n' {params.settings:q} > {output.executor} 2> {log}"
+        "printf '%s\\n' {params.settings:q} > {output.executor:q} 2> {log:q}"
 
 
 rule build_requests:
@@ -46,8 +46,8 @@ rule build_requests:
         settings=as_json(PLAN.request, "run", "study", "bench", "arm"),
         inputs=as_options(FILES.evidence),
     shell:
-        "python $SCRIPTS/build_requests.py --study {wildcards.study} --settings {params.settings:q}"
-        " --items {input.questions} {params.inputs:q} --out {output.requests} --record {output.record} 2> {log}"
+        'python "$SCRIPTS"/build_requests.py --study {wildcards.study:q} --settings {params.settings:q}'
+        " --items {input.questions:q} {params.inputs:q} --out {output.requests:q} --record {output.record:q} 2> {log:q}"
 
 
 rule ask:
@@ -73,9 +73,9 @@ rule ask:
         code=code_of("collect_responses.py"),
         settings=as_json(PLAN.ask, "run", "model"),
     shell:
-        "python $SCRIPTS/collect_responses.py --settings {params.settings:q} --requests {input.requests}"
-        " --executor {input.executor} --journal $(dirname {output.responses:q})/journal"
-        " --out {output.responses} --record {output.record} 2> {log}"
+        'python "$SCRIPTS"/collect_responses.py --settings {params.settings:q} --requests {input.requests:q}'
+        " --executor {input.executor:q} --journal $(dirname {output.responses:q})/journal"
+        " --out {output.responses:q} --record {output.record:q} 2> {log:q}"
 
 
 rule build_judge_requests:
@@ -99,9 +99,9 @@ rule build_judge_requests:
         code=study_code("build_judge_requests.py", "messages"),
         settings=as_json(PLAN.judge_request, "run", "study", "bench"),
     shell:
-        "python $SCRIPTS/build_judge_requests.py --study {wildcards.study} --settings {params.settings:q}"
-        " --items {input.questions} --responses {input.responses} --out {output.requests}"
-        " --record {output.record} 2> {log}"
+        'python "$SCRIPTS"/build_judge_requests.py --study {wildcards.study:q} --settings {params.settings:q}'
+        " --items {input.questions:q} --responses {input.responses:q} --out {output.requests:q}"
+        " --record {output.record:q} 2> {log:q}"
 
 
 use rule ask as ask_judge with:

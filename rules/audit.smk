@@ -28,9 +28,9 @@ rule build_agreement_requests:
         ),
         settings=as_json(PLAN.agreement, "run", "judge"),
     shell:
-        "python $SCRIPTS/build_agreement_requests.py --settings {params.settings:q} --items {input.questions}"
-        " --graded {input.graded} --responses {input.responses} --picked {output.picked}"
-        " --out {output.requests} --record {output.record} 2> {log}"
+        'python "$SCRIPTS"/build_agreement_requests.py --settings {params.settings:q} --items {input.questions:q}'
+        " --graded {input.graded:q} --responses {input.responses:q} --picked {output.picked:q}"
+        " --out {output.requests:q} --record {output.record:q} 2> {log:q}"
 
 
 use rule ask as ask_agreement with:
@@ -75,5 +75,5 @@ rule make_agreement:
         code=code_of("make_agreement.py"),
         settings=as_json(PLAN.agreement_table, "run"),
     shell:
-        "python $SCRIPTS/make_agreement.py --settings {params.settings:q} --picked {input.picked}"
-        " --responses {input.responses} --out {output.table} --record {output.record} 2> {log}"
+        'python "$SCRIPTS"/make_agreement.py --settings {params.settings:q} --picked {input.picked:q}'
+        " --responses {input.responses:q} --out {output.table:q} --record {output.record:q} 2> {log:q}"

@@ -24,8 +24,8 @@ rule select_pages:
         settings=as_json(PLAN.pages, "run", "corpus"),
         inputs=as_options(FILES.archive_and_facts),
     shell:
-        "python $SCRIPTS/select_pages.py --settings {params.settings:q} {params.inputs:q}"
-        " --out {output.pages} --record {output.record} 2> {log}"
+        'python "$SCRIPTS"/select_pages.py --settings {params.settings:q} {params.inputs:q}'
+        " --out {output.pages:q} --record {output.record:q} 2> {log:q}"
 
 
 rule render_tiles:
@@ -52,11 +52,11 @@ rule render_tiles:
     params:
         code=code_of("render_tiles.py"),
         settings=as_json(PLAN.render, "run", "corpus"),
-        browser=BROWSER,
+        browser=lambda wildcards: BROWSER,
     shell:
-        "python $SCRIPTS/render_tiles.py --settings {params.settings:q} --archive {input.archive}"
-        " --pages {input.pages} --browsers {threads} {params.browser} --manifest-out {output.manifest}"
-        " --tiles-out {output.tiles} --record {output.record} 2> {log}"
+        'python "$SCRIPTS"/render_tiles.py --settings {params.settings:q} --archive {input.archive:q}'
+        " --pages {input.pages:q} --browsers {threads} {params.browser} --manifest-out {output.manifest:q}"
+        " --tiles-out {output.tiles:q} --record {output.record:q} 2> {log:q}"
 
 
 rule read_tiles:
@@ -83,10 +83,10 @@ rule read_tiles:
         code=code_of("read_tiles.py"),
         settings=as_json(PLAN.ocr, "run", "corpus"),
     shell:
-        "python $SCRIPTS/read_tiles.py --settings {params.settings:q} --manifest {input.manifest}"
-        " --tiles {input.tiles} --processes {threads}"
-        " --journal results/{wildcards.run}/corpora/{wildcards.corpus}/tiles/journal"
-        " --out {output.ocr} --record {output.record} 2> {log}"
+        'python "$SCRIPTS"/read_tiles.py --settings {params.settings:q} --manifest {input.manifest:q}'
+        " --tiles {input.tiles:q} --processes {threads}"
+        " --journal results/{wildcards.run:q}/corpora/{wildcards.corpus:q}/tiles/journal"
+        " --out {output.ocr:q} --record {output.record:q} 2> {log:q}"
 
 
 rule extract_text:
@@ -112,6 +112,6 @@ rule extract_text:
         code=code_of("extract_text.py"),
         settings=as_json(PLAN.text, "run", "corpus"),
     shell:
-        "python $SCRIPTS/extract_text.py --settings {params.settings:q} --archive {input.archive}"
-        " --pages {input.pages} --tokenizer {input.tokenizer} --passages-out {output.passages}"
-        " --extraction-out {output.extraction} --record {output.record} 2> {log}"
+        'python "$SCRIPTS"/extract_text.py --settings {params.settings:q} --archive {input.archive:q}'
+        " --pages {input.pages:q} --tokenizer {input.tokenizer:q} --passages-out {output.passages:q}"
+        " --extraction-out {output.extraction:q} --record {output.record:q} 2> {log:q}"

@@ -28,6 +28,6 @@ rule grade:
         settings=as_json(PLAN.grade, "run", "study", "bench", "arm"),
         inputs=as_options(FILES.verdict),
     shell:
-        "python $SCRIPTS/grade.py --study {wildcards.study} --settings {params.settings:q}"
-        " --items {input.questions} --responses {input.responses} {params.inputs:q}"
-        " --out {output.graded} --score {output.score} --record {output.record} 2> {log}"
+        'python "$SCRIPTS"/grade.py --study {wildcards.study:q} --settings {params.settings:q}'
+        " --items {input.questions:q} --responses {input.responses:q} {params.inputs:q}"
+        " --out {output.graded:q} --score {output.score:q} --record {output.record:q} 2> {log:q}"

@@ -27,8 +27,8 @@ rule embed:
         settings=as_json(PLAN.embed, "run", "encoder"),
         inputs=as_options(FILES.embed),
     shell:
-        "python $SCRIPTS/embed.py --settings {params.settings:q} {params.inputs:q} --threads {threads}"
-        " --out {output.descriptors} --order {output.order} --record {output.record} 2> {log}"
+        'python "$SCRIPTS"/embed.py --settings {params.settings:q} {params.inputs:q} --threads {threads}'
+        " --out {output.descriptors:q} --order {output.order:q} --record {output.record:q} 2> {log:q}"
 
 
 rule build_index:
@@ -52,5 +52,5 @@ rule build_index:
         code=code_of("build_index.py"),
         settings=as_json(PLAN.index, "run", "encoder"),
     shell:
-        "python $SCRIPTS/build_index.py --settings {params.settings:q} --descriptors {input.descriptors}"
-        " --order {input.order} --out {output.index} --record {output.record} 2> {log}"
+        'python "$SCRIPTS"/build_index.py --settings {params.settings:q} --descriptors {input.descriptors:q}'
+        " --order {input.order:q} --out {output.index:q} --record {output.record:q} 2> {log:q}"

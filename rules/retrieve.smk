@@ -25,9 +25,9 @@ rule build_items:
         settings=as_json(PLAN.items, "run", "study", "bench"),
         inputs=as_options(FILES.items),
     shell:
-        "python $SCRIPTS/build_items.py --study {wildcards.study} --bench {wildcards.bench}"
-        " --settings {params.settings:q} {params.inputs:q} --out {output.questions}"
-        " --images-out {output.images} --record {output.record} 2> {log}"
+        'python "$SCRIPTS"/build_items.py --study {wildcards.study:q} --bench {wildcards.bench:q}'
+        " --settings {params.settings:q} {params.inputs:q} --out {output.questions:q}"
+        " --images-out {output.images:q} --record {output.record:q} 2> {log:q}"
 
 
 rule search:
@@ -52,5 +52,5 @@ rule search:
         settings=as_json(PLAN.retrieval, "run", "study", "arm"),
         inputs=as_options(FILES.search),
     shell:
-        "python $SCRIPTS/search.py --settings {params.settings:q} {params.inputs:q}"
-        " --items {input.questions} --out {output.ranking} --record {output.record} 2> {log}"
+        'python "$SCRIPTS"/search.py --settings {params.settings:q} {params.inputs:q}'
+        " --items {input.questions:q} --out {output.ranking:q} --record {output.record:q} 2> {log:q}"

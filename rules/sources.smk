@@ -22,7 +22,7 @@ for package, paths in PLAN.catalogue.packages().items():
             # No fingerprint: what arrives is decided by its hash, not by the code that fetches it.
             settings=PLAN.catalogue.fetch_options(package),
         shell:
-            "python $SCRIPTS/fetch_source.py {params.settings:q} 2> {log}"
+            'python "$SCRIPTS"/fetch_source.py {params.settings:q} 2> {log:q}'
 
 
 rule write_factbook:
@@ -47,9 +47,9 @@ rule write_factbook:
         code=code_of("write_factbook.py"),
         settings=lambda wildcards: json.dumps(PLAN.corpus_file("factbook")["archive"], sort_keys=True),
     shell:
-        "python $SCRIPTS/write_factbook.py --settings {params.settings:q} --factbook {input.factbook}"
-        " --flags {input.flags} --archive-out {output.archive} --facts-out {output.facts}"
-        " --record {output.record} 2> {log}"
+        'python "$SCRIPTS"/write_factbook.py --settings {params.settings:q} --factbook {input.factbook:q}'
+        " --flags {input.flags:q} --archive-out {output.archive:q} --facts-out {output.facts:q}"
+        " --record {output.record:q} 2> {log:q}"
 
 
 rule draw_pictures:
@@ -71,10 +71,10 @@ rule draw_pictures:
         runtime=10,
     params:
         code=code_of("draw_pictures.py"),
-        browser=BROWSER,
+        browser=lambda wildcards: BROWSER,
     shell:
-        "python $SCRIPTS/draw_pictures.py --flags {input.flags} --facts {input.facts} {params.browser}"
-        " --out {output.pictures} --record {output.record} 2> {log}"
+        'python "$SCRIPTS"/draw_pictures.py --flags {input.flags:q} --facts {input.facts:q} {params.browser}'
+        " --out {output.pictures:q} --record {output.record:q} 2> {log:q}"
 
 
 rule convert_photo_model:
@@ -96,5 +96,5 @@ rule convert_photo_model:
     params:
         code=code_of("convert_photo_model.py"),
     shell:
-        "python $SCRIPTS/convert_photo_model.py --weights {input.weights} --out {output.model}"
-        " --record {output.record} 2> {log}"
+        'python "$SCRIPTS"/convert_photo_model.py --weights {input.weights:q} --out {output.model:q}'
+        " --record {output.record:q} 2> {log:q}"

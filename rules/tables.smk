@@ -32,11 +32,11 @@ rule make_table:
         published=lambda wildcards: PLAN.published_path(wildcards.table),
         published_sha256=lambda wildcards: PLAN.published_sha256(wildcards.table),
     shell:
-        "python $SCRIPTS/make_table.py --settings {params.settings:q} --published $SCRIPTS/../{params.published}"
-        " --scores {input.scores} --graded {input.graded} --stages {input.stages}"
-        " --out-wide {output.wide} --out-cells {output.cells} --out-contrasts {output.contrasts}"
-        " --out-markdown {output.markdown} --out-provenance {output.provenance} --out-figure {output.figure}"
-        " 2> {log}"
+        'python "$SCRIPTS"/make_table.py --settings {params.settings:q} --published "$SCRIPTS"/../{params.published}'
+        " --scores {input.scores:q} --graded {input.graded:q} --stages {input.stages:q}"
+        " --out-wide {output.wide:q} --out-cells {output.cells:q} --out-contrasts {output.contrasts:q}"
+        " --out-markdown {output.markdown:q} --out-provenance {output.provenance:q} --out-figure {output.figure:q}"
+        " 2> {log:q}"
 
 
 rule publish_table:
@@ -64,7 +64,7 @@ rule publish_table:
         code=code_of("publish_table.py"),
         settings=lambda wildcards: config["run"],
     shell:
-        "python $SCRIPTS/publish_table.py --run {params.settings} --inputs {input} --outputs {output} 2> {log}"
+        'python "$SCRIPTS"/publish_table.py --run {params.settings} --inputs {input:q} --outputs {output:q} 2> {log:q}'
 
 
 use rule publish_table as publish_judges with:

@@ -26,6 +26,6 @@ rule train_adapter:
         settings=as_json(PLAN.train, "run", "encoder"),
         inputs=as_options(FILES.training),
     shell:
-        "python $SCRIPTS/train_adapter.py --settings {params.settings:q} {params.inputs:q}"
-        " --out {output.adapter} --report {output.report}"
-        " --record {output.record} 2> {log}"
+        'python "$SCRIPTS"/train_adapter.py --settings {params.settings:q} {params.inputs:q}'
+        " --out {output.adapter:q} --report {output.report:q}"
+        " --record {output.record:q} 2> {log:q}"

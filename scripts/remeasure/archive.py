@@ -130,6 +130,17 @@ class Archive:
             tail = stream.read()
         return hashlib.sha256(tail + str(self.path.stat().st_size).encode()).hexdigest()[:16]
 
+    def verify(self) -> None:
+        """Compare the whole file with the checksum that it carries; reads everything once.
+
+        Raises:
+            RemeasureError: the archive is damaged somewhere.
+        """
+        if not self._archive.check():
+            raise RemeasureError(
+                f"{self.path}: the archive's own checksum does not fit its content; fetch or build it again"
+            )
+
     def has(self, path: str) -> bool:
         """Whether an entry of this exact path exists."""
         return self._archive.has_entry_by_path(path)

@@ -5,6 +5,8 @@ from pathlib import Path
 
 from remeasure.errors import RemeasureError
 
+COLUMNS = ("name", "package", "version", "wheel_sha256", "member", "sha256")
+
 
 class Catalogue:
     """The rows of ``sources.tsv``: one verified file each, some from the same package.
@@ -14,8 +16,15 @@ class Catalogue:
     """
 
     def __init__(self, path: Path) -> None:
-        with open(path, encoding="utf-8", newline="") as stream:
-            self._rows = list(csv.DictReader(stream, delimiter="\t"))
+        try:
+            with open(path, encoding="utf-8", newline="") as stream:
+                reader = csv.DictReader(stream, delimiter="\t")
+                self._rows = list(reader)
+        except (OSError, UnicodeDecodeError) as error:
+            raise RemeasureError(f"{path}: cannot be read ({error}); restore it") from None
+        missing = [name for name in COLUMNS if name not in (reader.fieldnames or [])]
+        if missing or not self._rows:
+            raise RemeasureError(f"{path}: lacks {', '.join(missing) or 'rows'}; restore it")
 
     def hashes(self) -> dict[str, str]:
         """Return the SHA-256 of every source by file name."""
@@ -45,7 +54,11 @@ def pinned(root: Path, package: str) -> str:
     Raises:
         RemeasureError: it pins none.
     """
-    for line in (root / "requirements.txt").read_text(encoding="utf-8").splitlines():
+    try:
+        lines = (root / "requirements.txt").read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise RemeasureError(f"{root}/requirements.txt: {error.strerror}; restore it") from None
+    for line in lines:
         name, _, rest = line.partition("==")
         if name.strip() == package:
             return rest.split()[0].rstrip(";\\")

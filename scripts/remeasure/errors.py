@@ -13,5 +13,5 @@ def did_you_mean(word: str, known) -> str:
     """Return " (did you mean 'x'?)" for the closest known word, or an empty string."""
     import difflib
 
-    close = difflib.get_close_matches(word, list(known), n=1)
+    close = difflib.get_close_matches(str(word), [str(name) for name in known], n=1)
     return f" (did you mean {close[0]!r}?)" if close else ""

@@ -95,6 +95,17 @@ def _module_path(name: str, root: Path) -> Path | None:
 
 
 @functools.cache
+def _read_once(path: Path, _changed: int) -> tuple[bytes, frozenset[str]]:
+    source = path.read_text(encoding="utf-8")
+    return "\0".join(tokens(source)).encode(), frozenset(_imports(source))
+
+
+def _read(path: Path) -> tuple[bytes, frozenset[str]]:
+    """Return the tokens and the imports of a file; most modules belong to many scripts and are read once."""
+    return _read_once(path, path.stat().st_mtime_ns)
+
+
+@functools.cache
 def _closure(script: Path, root: Path) -> tuple[Path, ...]:
     seen: dict[Path, None] = {}
     todo = [script]
@@ -103,7 +114,7 @@ def _closure(script: Path, root: Path) -> tuple[Path, ...]:
         if path in seen:
             continue
         seen[path] = None
-        found = (_module_path(name, root) for name in sorted(_imports(path.read_text(encoding="utf-8"))))
+        found = (_module_path(name, root) for name in sorted(_read(path)[1]))
         todo.extend(module for module in found if module is not None)
     return tuple(sorted(seen))
 
@@ -129,7 +140,7 @@ def of_script(name: str, root: Path = SCRIPTS, also: tuple[str, ...] = ()) -> st
         paths.update(_closure(path, root))
     for path in sorted(paths):
         digest.update(str(path.relative_to(root)).encode() + b"\0")
-        digest.update("\0".join(tokens(path.read_text(encoding="utf-8"))).encode() + b"\1")
+        digest.update(_read(path)[0] + b"\1")
     return digest.hexdigest()[:16]
 
 

@@ -8,8 +8,8 @@ import msgspec
 
 from remeasure import jsonl
 from remeasure.errors import RemeasureError, did_you_mean
-from remeasure.images import ImageReader
-from remeasure.records import Item, Page
+from remeasure.images import ImageReader, media_type
+from remeasure.records import ImageRef, Item, Page
 
 ITEM_ID = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
 
@@ -36,10 +36,18 @@ def read(path: Path, *, check_images: bool = False) -> Iterator[Item]:
                         "put it there or correct the path (relative to the working folder)"
                     )
                 if check_images:
-                    reader.read(image)
+                    _check_image(reader, image, f"{path} line {number}: item {item.item_id!r}")
             yield item
     if not number:
         raise RemeasureError(f"{path}: holds no questions; add at least one line, or delete it and rerun")
+
+
+def _check_image(reader: ImageReader, image: ImageRef, where: str) -> None:
+    try:
+        media_type(reader.read(image))
+    except RemeasureError as error:
+        found = str(error).partition(";")[0]
+        raise RemeasureError(f"{where} shows {image.path}: {found}; correct the file or its sha256") from None
 
 
 def own(path: Path, pages: Sequence[Page], n_items: int | None) -> Iterator[Item]:

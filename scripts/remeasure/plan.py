@@ -147,8 +147,14 @@ class Plan:
         """Settings of ``build_items``."""
         here = self.study_run(run, study)
         if here.items:
-            return {"own": here.items}
+            training = bench in self.study(study).training_sets
+            return {"own": here.items, "n_items": None if training else here.items_per_bench}
         templates = self.questions(study)
+        missing = [name for name in self.study(study).benches if name not in templates.get("benches", {})]
+        if missing:
+            raise RemeasureError(
+                f"{self.folder}/studies/{study}_questions.yaml: benches lacks {missing[0]}; add it"
+            )
         if bench in self.study(study).training_sets:
             chosen = {"question_set": bench, "items_per_page": here.training_items_per_page}
             return chosen | {"questions": templates | {"benches": {}}}
@@ -161,7 +167,7 @@ class Plan:
         here = self.study_run(run, study)
         column = self.study(study).arms[arm]
         return {
-            "n_docs": self.study(study).retrieve["n_docs"],
+            "n_docs": self.study(study).retrieve.n_docs,
             "text": self.embed(run, self.encoder_of(run, study, column.retriever)),
             "photo": self.embed(run, self.encoder_of(run, study, "photo")) if column.photo else None,
             "fusion": here.fusion if column.photo else None,
@@ -190,11 +196,11 @@ class Plan:
         return {
             "model": self.study_run(run, study).reader,
             "evidence": protocol.arms[arm].evidence,
-            "n_shown": protocol.retrieve["n_shown"],
+            "n_shown": protocol.retrieve.n_shown,
             "grader": here.grader,
             "thinking": self.thinking(run, study, bench, arm),
             "max_tokens": here.max_tokens,
-            "sampling": protocol.sampling,
+            "sampling": _without_nulls(protocol.sampling),
             "instruction": here.instruction,
             "layout": here.layout,
             "prompts": prompts,
@@ -244,9 +250,13 @@ class Plan:
         if spec.server is None:
             return {"served_name": spec.served_name or model, "revision": spec.revision}
         hashes = self.catalogue.hashes()
+        if not (self.folder.parent / "scripts" / spec.server).is_file():
+            raise RemeasureError(
+                f"{self.folder}/runs/{run}.yaml: models.{model}.server: scripts/{spec.server} is not a file"
+            )
         return {
             "code": fingerprint.of_script(spec.server),
-            "weights": {option: hashes[Path(path).name] for option, path in spec.files.items()},
+            "weights": {option: hashes.get(Path(path).name, path) for option, path in spec.files.items()},
             "packages": {name: catalogue.pinned(self.folder.parent, name) for name in spec.packages},
             "options": spec.options,
         }
@@ -312,7 +322,7 @@ class Plan:
             "arm": arm,
             "model": here.reader,
             "grader": self.bench(run, study, bench).grader,
-            "k": self.study(study).retrieve["n_shown"],
+            "k": self.study(study).retrieve.n_shown,
             "thinking": self.thinking(run, study, bench, arm),
             "reader": models[here.reader].title,
             "judge": models[here.judge].title if self.has_judge(run, study, bench) else None,
@@ -346,7 +356,10 @@ class Plan:
 
     def published_sha256(self, table: str) -> str:
         """Return the hash of a table's published values."""
-        return sha256_file(self.folder.parent / self.published_path(table))
+        path = self.folder.parent / self.published_path(table)
+        if not path.is_file():
+            raise RemeasureError(f"{path}: published values are missing; correct `published` of the study")
+        return sha256_file(path)
 
     def question_sets(self) -> list[str]:
         """Return all benches and training sets of all studies."""
@@ -381,3 +394,7 @@ class Plan:
         if audit is None:
             raise RemeasureError(f"{self.folder}/runs/{run}.yaml: judge_agreement is missing; add it")
         return audit
+
+
+def _without_nulls(section: settings.Settings) -> dict[str, Any]:
+    return {name: value for name, value in msgspec.to_builtins(section).items() if value is not None}

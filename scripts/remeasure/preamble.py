@@ -6,7 +6,10 @@ from typing import Any
 
 from remeasure.errors import RemeasureError, did_you_mean
 from remeasure.plan import Plan
+from remeasure.settings import Cell
 
+# Sources that rules of ours build from fetched ones.
+BUILT = ("factbook.zim", "factbook.facts.jsonl", "factbook.pictures.zip", "efficientnet-lite0.onnx")
 KEYS = ("run", "browser", "browser_sandbox")
 
 
@@ -47,31 +50,69 @@ def browser_options(config: dict[str, Any]) -> str:
 
 
 def check_run(run: str, plan: Plan) -> None:
-    """Resolve every setting that a run's tables need, so that a mistake shows before the first job."""
+    """Resolve every setting that a run's tables need, so that a mistake shows before the first job.
+
+    Raises:
+        RemeasureError: the first mistake, with its place.
+    """
     place = f"{plan.folder}/runs/{run}.yaml"
-    for name, corpus in plan.run(run).corpora.items():
-        for key, path in (
-            ("archive", corpus.archive),
-            ("facts", corpus.facts),
-            ("pictures", corpus.pictures),
-        ):
-            if path and not path.startswith("results/") and not Path(path).is_file():
-                raise RemeasureError(f"{place}: corpora.{name}.{key}: {path} is not a file; correct the path")
+    made = {f"results/sources/{name}" for name in (*plan.catalogue.hashes(), *BUILT)}
+    _check_models(run, plan, made, place)
+    _check_corpora(run, plan, made, place)
     for cell in plan.cells:
-        if cell.study not in plan.run(run).studies:
-            continue  # a run may leave out whole studies; asking for their tables says so
-        here = plan.study_run(run, cell.study)
-        corpus = plan.corpus(run, here.corpus)
-        if here.items is None and corpus.facts is None:
+        if cell.study in plan.run(run).studies:  # a run may leave out whole studies
+            _check_cell(run, plan, cell, place)
+
+
+def _check_models(run: str, plan: Plan, made: set[str], place: str) -> None:
+    for name, model in plan.run(run).models.items():
+        plan.ask(run, name)
+        for option, path in model.files.items():
+            if path.startswith("results/sources/") and path not in made:
+                hint = did_you_mean(path, made)
+                raise RemeasureError(f"{place}: models.{name}.files.{option}: no source {path}{hint}")
+    for name, encoder in plan.run(run).encoders.items():
+        path = f"results/sources/{encoder.model}.onnx"
+        if path not in made:
+            known = sorted(Path(other).stem for other in made if other.endswith(".onnx"))
+            hint = did_you_mean(encoder.model, known)
+            raise RemeasureError(f"{place}: encoders.{name}.model: no source {path}{hint}; correct it")
+        if encoder.training:
+            plan.study_run(run, encoder.training.study)
+            plan.train(run, name)
+
+
+def _check_corpora(run: str, plan: Plan, made: set[str], place: str) -> None:
+    for name, corpus in plan.run(run).corpora.items():
+        plan.pages(run, name)
+        named = {"archive": corpus.archive, "facts": corpus.facts, "pictures": corpus.pictures}
+        for key, path in named.items():
+            if path is None or path in made:
+                continue
+            if path.startswith("results/"):
+                hint = did_you_mean(path, made)
+                raise RemeasureError(f"{place}: corpora.{name}.{key}: no rule makes {path}{hint}; correct it")
+            if not Path(path).is_file():
+                raise RemeasureError(f"{place}: corpora.{name}.{key}: {path} is not a file; correct the path")
+
+
+def _check_cell(run: str, plan: Plan, cell: Cell, place: str) -> None:
+    here, study = plan.study_run(run, cell.study), plan.study(cell.study)
+    if here.items is None and plan.corpus(run, here.corpus).facts is None:
+        raise RemeasureError(
+            f"{place}: studies.{cell.study}: corpus {here.corpus!r} has no facts to make questions from; "
+            "give `items`, a folder with your own questions"
+        )
+    for name in (cell.bench, *study.training_sets) if here.items else ():
+        if not (Path(here.items) / f"{name}.jsonl").is_file():
             raise RemeasureError(
-                f"{place}: studies.{cell.study}: corpus {here.corpus!r} has no facts to make questions from; "
-                "give `items`, a folder with your own questions"
+                f"{place}: studies.{cell.study}.items: {here.items}/{name}.jsonl is not a file; add it"
             )
-        if here.items is not None and not (Path(here.items) / f"{cell.bench}.jsonl").is_file():
-            raise RemeasureError(
-                f"{place}: studies.{cell.study}.items: {here.items}/{cell.bench}.jsonl is not a file; add it"
-            )
-        plan.request(run, cell.study, cell.bench, cell.arm)
-        plan.grade(run, cell.study, cell.bench, cell.arm)
-        if plan.study(cell.study).arms[cell.arm].retriever:
-            plan.retrieval(run, cell.study, cell.arm)
+    plan.request(run, cell.study, cell.bench, cell.arm)
+    plan.grade(run, cell.study, cell.bench, cell.arm)
+    plan.items(run, cell.study, cell.bench)
+    plan.published_sha256(cell.table)
+    if plan.has_judge(run, cell.study, cell.bench):
+        plan.judge_request(run, cell.study, cell.bench)
+    if study.arms[cell.arm].retriever:
+        plan.retrieval(run, cell.study, cell.arm)

@@ -73,7 +73,9 @@ def content_pages(archive: Path) -> list[tuple[str, str]]:
     Source:
         Enumeration of the PixelRAG corpus, card section 3.1.
     """
-    return sorted(page for page in Archive(archive).pages() if is_content_path(page[0]))
+    opened = Archive(archive)
+    opened.verify()
+    return sorted(page for page in opened.pages() if is_content_path(page[0]))
 
 
 def is_content_path(path: str) -> bool:

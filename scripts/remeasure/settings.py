@@ -6,14 +6,18 @@ Runs and studies are YAML files. ``remeasure.plan`` turns them into what each st
 import functools
 import re
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 import yaml
+from msgspec import Meta
 
 from remeasure.errors import RemeasureError, did_you_mean
 
 T = TypeVar("T")
+Positive = Annotated[int, Meta(ge=1)]
+Count = Annotated[int, Meta(ge=0)]
+Seconds = Annotated[float, Meta(gt=0)]
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -23,24 +27,24 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 class Render(Settings, kw_only=True):
     """How pages become tiles."""
 
-    width_px: int
-    tile_height_px: int
-    jpeg_quality: int
-    page_timeout_s: float
-    max_height_px: int
+    width_px: Positive
+    tile_height_px: Positive
+    jpeg_quality: Annotated[int, Meta(ge=1, le=100)]
+    page_timeout_s: Seconds
+    max_height_px: Positive
 
 
 class Ocr(Settings, kw_only=True):
     """How tiles are read."""
 
     engine: str
-    tiles_per_page: int
+    tiles_per_page: Positive
 
 
 class Text(Settings, kw_only=True):
     """How page text is extracted and cut into passages."""
 
-    max_tokens: int
+    max_tokens: Positive
     tables: bool
     comments: bool
 
@@ -51,7 +55,7 @@ class Corpus(Settings, kw_only=True):
     archive: str
     facts: str | None = None
     pictures: str | None = None
-    pages: dict[str, int]
+    pages: dict[str, Count]
     render: Render
     ocr: Ocr
     text: Text
@@ -62,12 +66,12 @@ class Training(Settings, kw_only=True):
 
     study: str
     base: str
-    rank: int
-    temperature: float
-    learning_rate: float
-    max_steps: int
-    patience: int
-    seed: int
+    rank: Positive
+    temperature: Annotated[float, Meta(gt=0)]
+    learning_rate: Annotated[float, Meta(gt=0)]
+    max_steps: Positive
+    patience: Positive
+    seed: Count
 
 
 class Encoder(Settings, kw_only=True):
@@ -75,8 +79,8 @@ class Encoder(Settings, kw_only=True):
 
     unit: str
     model: str
-    max_tokens: int | None = None
-    size_px: int | None = None
+    max_tokens: Positive | None = None
+    size_px: Positive | None = None
     training: Training | None = None
 
 
@@ -96,8 +100,8 @@ class Model(Settings, kw_only=True):
     thinking_default: bool | None = None
     """Whether the model thinks when nothing is said; null: the switch is always sent."""
     api_key_env: str | None = None
-    concurrency: int
-    timeout_s: float
+    concurrency: Positive
+    timeout_s: Seconds
 
 
 class StudyRun(Settings, kw_only=True):
@@ -110,8 +114,8 @@ class StudyRun(Settings, kw_only=True):
     question_set: str = "test"
     items: str | None = None
     """Folder with your own questions, ``<bench>.jsonl``, instead of those made from the corpus's facts."""
-    items_per_bench: int
-    training_items_per_page: int = 4
+    items_per_bench: Positive
+    training_items_per_page: Positive = 4
     encoders: dict[str, str]
     fusion: dict[str, float]
     benches: dict[str, dict[str, Any]] = {}
@@ -123,8 +127,8 @@ class Agreement(Settings, kw_only=True):
 
     study: str
     bench: str
-    judges: list[str]
-    n_answers: int
+    judges: Annotated[list[str], Meta(min_length=1)]
+    n_answers: Positive
 
 
 class Run(Settings, kw_only=True):
@@ -153,12 +157,28 @@ class Bench(Settings, kw_only=True):
 
     title: str
     grader: str
-    max_tokens: int
+    max_tokens: Positive
     thinking: bool | dict[str, bool]
     instruction: str | None = None
     layout: str | None = None
     gold: str = "first"
     """What a judge is told to be right: the first reference, or any_of all."""
+
+
+class Retrieve(Settings, kw_only=True):
+    """How many units are fetched, and how many of them the reader is shown."""
+
+    n_docs: Positive
+    n_shown: Positive
+
+
+class Sampling(Settings, kw_only=True):
+    """How a reader samples; a word that is null is not sent."""
+
+    temperature: float
+    top_p: float | None = None
+    top_k: int | None = None
+    seed: int | None = None
 
 
 class Study(Settings, kw_only=True):
@@ -167,8 +187,8 @@ class Study(Settings, kw_only=True):
     title: str
     published: str
     unit: str
-    retrieve: dict[str, int]
-    sampling: dict[str, float]
+    retrieve: Retrieve
+    sampling: Sampling
     arms: dict[str, Arm]
     contrasts: list[tuple[str, str]]
     training_sets: list[str] = []
@@ -225,6 +245,20 @@ def convert(value: Any, kind: type[T], path: Path) -> T:
         raise RemeasureError(f"{path}: {place or 'top level'}: {text}{hint}; correct the file") from None
 
 
+class _UniqueKeys(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+    """The safe loader, but a key that stands twice in a mapping is an error, not the last one's victory."""
+
+    def construct_mapping(self, node, deep=False):
+        seen: set[Any] = set()
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if key in seen:
+                said = f"key {key!r} stands twice"
+                raise yaml.constructor.ConstructorError(None, None, said, key_node.start_mark)
+            seen.add(key)
+        return super().construct_mapping(node, deep)
+
+
 def read_yaml(path: Path) -> dict[str, Any]:
     """Read a YAML file whose top level is a mapping, with plain values only.
 
@@ -232,7 +266,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
         RemeasureError: missing file, YAML error with its line, or another top level.
     """
     try:
-        value = yaml.safe_load(path.read_text(encoding="utf-8"))
+        value = yaml.load(path.read_text(encoding="utf-8"), Loader=_UniqueKeys)  # a safe loader
     except OSError as error:
         near = sorted(p.stem for p in path.parent.glob("*.yaml"))
         raise RemeasureError(
@@ -241,9 +275,8 @@ def read_yaml(path: Path) -> dict[str, Any]:
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         mark = getattr(error, "problem_mark", None)
         line = f" line {mark.line + 1}" if mark else ""
-        raise RemeasureError(
-            f"{path}{line}: not YAML: {getattr(error, 'problem', error)}; correct it"
-        ) from None
+        said = " ".join(str(getattr(error, "problem", None) or error).split())
+        raise RemeasureError(f"{path}{line}: not YAML: {said}; correct the file") from None
     if not isinstance(value, dict):
         raise RemeasureError(
             f"{path}: expected keys at the top level, found {type(value).__name__}; correct it"
@@ -302,11 +335,17 @@ def _check_run(run: Run, path: Path) -> None:
             raise RemeasureError(f"{path}: name {slug!r} may hold only a-z, 0-9, _ and -; rename it")
     for name, encoder in run.encoders.items():
         _known("unit", encoder.unit, UNITS, f"{path}: encoders.{name}")
+        if encoder.training and encoder.training.base == name:
+            raise RemeasureError(f"{path}: encoders.{name}.training.base: the encoder itself; name another")
         if encoder.training:
             _known("encoder", encoder.training.base, run.encoders, f"{path}: encoders.{name}.training.base")
     for name, model in run.models.items():
         if (model.server is None) == (model.base_url is None):
             raise RemeasureError(f"{path}: models.{name}: give either server or base_url, not both or none")
+        if model.base_url is not None and not re.match(r"https?://[^/\s\[]+", model.base_url):
+            raise RemeasureError(
+                f"{path}: models.{name}.base_url: {model.base_url!r}; expected http://host:port/v1 or https://…"
+            )
     for name, study in run.studies.items():
         place = f"{path}: studies.{name}"
         _known("corpus", study.corpus, run.corpora, f"{place}.corpus")
@@ -314,8 +353,6 @@ def _check_run(run: Run, path: Path) -> None:
         _known("model", study.judge, run.models, f"{place}.judge")
         for role, encoder in study.encoders.items():
             _known("encoder", encoder, run.encoders, f"{place}.encoders.{role}")
-        if study.items_per_bench < 1:
-            raise RemeasureError(f"{place}.items_per_bench: {study.items_per_bench}; expected at least 1")
     for judge in run.judge_agreement.judges if run.judge_agreement else ():
         _known("model", judge, run.models, f"{path}: judge_agreement.judges")
 
@@ -337,8 +374,6 @@ def check_bench(bench: Bench, study: Study, place: str) -> None:
             f"{place}.thinking: names {', '.join(bench.thinking)}; give true or false for each of "
             f"{', '.join(study.arms)}"
         )
-    if bench.max_tokens < 1:
-        raise RemeasureError(f"{place}.max_tokens: {bench.max_tokens}; expected at least 1")
 
 
 @functools.cache
@@ -369,8 +404,8 @@ def load_cells(folder: Path) -> list[Cell]:
     path = folder / "cells.tsv"
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
-    except OSError as error:
-        raise RemeasureError(f"{path}: {error.strerror}; restore it") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise RemeasureError(f"{path}: cannot be read as UTF-8 text ({error}); restore it") from None
     header = list(Cell.__struct_fields__)
     if not lines or lines[0].split("\t") != header:
         raise RemeasureError(f"{path} line 1: expected the tab-separated columns {', '.join(header)}")
@@ -388,4 +423,6 @@ def load_cells(folder: Path) -> list[Cell]:
         study = load_study(folder, cell.study)
         _known("bench", cell.bench, study.benches, f"{path} line {number}")
         _known("arm", cell.arm, study.arms, f"{path} line {number}")
+    if not cells:
+        raise RemeasureError(f"{path}: holds no cell; restore it")
     return list(cells)

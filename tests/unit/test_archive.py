@@ -124,3 +124,14 @@ def test_refresh_addresses_are_resolved_like_a_browser_would(content, expected):
 
 def test_a_long_page_with_a_refresh_is_content():
     assert client_redirect("a", refresh("b").encode() + b" " * 1024) is None
+
+
+def test_damage_in_the_middle_is_found_by_the_archive_s_own_checksum(path, tmp_path):
+    data = bytearray(path.read_bytes())
+    place = len(data) // 2
+    data[place : place + 16] = bytes(byte ^ 255 for byte in data[place : place + 16])
+    broken = tmp_path / "flipped.zim"
+    broken.write_bytes(data)
+    Archive(path).verify()
+    with pytest.raises(RemeasureError, match="checksum does not fit|damaged|cannot be read"):
+        Archive(broken).verify()

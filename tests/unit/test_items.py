@@ -56,11 +56,20 @@ def test_a_broken_line_names_its_number(tmp_path):
 
 def test_a_changed_image_is_noticed_where_asked_for(tmp_path):
     picture = tmp_path / "a.png"
-    picture.write_bytes(b"one")
-    path = write(tmp_path, item(images=(ImageRef(sha256=sha256_bytes(b"one"), path=str(picture)),)))
+    pixels = b"\x89PNG\r\n\x1a\n one"
+    picture.write_bytes(pixels)
+    path = write(tmp_path, item(images=(ImageRef(sha256=sha256_bytes(pixels), path=str(picture)),)))
     assert len(list(items.read(path, check_images=True))) == 1
     picture.write_bytes(b"two")
     with pytest.raises(RemeasureError, match="SHA-256"):
+        list(items.read(path, check_images=True))
+
+
+def test_a_file_that_is_no_image_is_named(tmp_path):
+    (tmp_path / "a.png").write_bytes(b"text")
+    image = ImageRef(sha256=sha256_bytes(b"text"), path=str(tmp_path / "a.png"))
+    path = write(tmp_path, item(images=(image,)))
+    with pytest.raises(RemeasureError, match=r"line 1: item .* not an image"):
         list(items.read(path, check_images=True))
 
 

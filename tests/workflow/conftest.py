@@ -41,7 +41,7 @@ class Checkout:
         if "Nothing to be done" in done.stdout + done.stderr:
             return {}
         text = done.stdout + done.stderr
-        table = text[text.rindex("job ") :].split("\n\n")[0]
+        table = text[text.index("Job stats:") :].split("\n\n")[0]
         rows = re.findall(r"^(\w+) +(\d+)$", table, re.MULTILINE)
         return {rule: int(count) for rule, count in rows if rule != "total"}
 

@@ -37,7 +37,7 @@ def test_a_wrong_key_or_run_on_the_command_line_names_the_fix(checkout, config, 
     [
         ("config/runs/ci.yaml", "items_per_bench: 4", "item_per_bench: 4", "did you mean 'items_per_bench'?"),
         ("config/runs/ci.yaml", "items_per_bench: 4", "items_per_bench: four", "Expected `int`, got `str`"),
-        ("config/runs/ci.yaml", "items_per_bench: 4", "items_per_bench: 0", "expected at least 1"),
+        ("config/runs/ci.yaml", "items_per_bench: 4", "items_per_bench: 0", ">= 1"),
         ("config/runs/ci.yaml", "extends: embedded", "extends: ci", "circle"),
         ("config/runs/embedded.yaml", "reader: page-reader-smollm2", "reader: page-reader", "did you mean"),
         (
@@ -63,6 +63,19 @@ def test_a_wrong_key_or_run_on_the_command_line_names_the_fix(checkout, config, 
         ),
         ("config/cells.tsv", "pixelrag\tnq\ttraf", "pixelrag\tnq\tnaive", "stands already in line 2"),
         ("config/runs/ci.yaml", "extends:", "extends: [", "not YAML"),
+        ("config/runs/ci.yaml", "title:", "title: x\ntitle:", "key 'title' stands twice"),
+        ("config/runs/embedded.yaml", "concurrency: 1", "concurrency: 0", ">= 1"),
+        ("config/runs/embedded.yaml", "serve_judge.py", "serve_jugde.py", "is not a file"),
+        ("config/runs/embedded.yaml", "factbook.zim #", "factbok.zim #", "no rule makes"),
+        ("config/runs/embedded.yaml", "base: ocr-bge,", "base: ocr-bge-trained,", "the encoder itself"),
+        ("config/studies/pixelrag.yaml", "{n_docs: 5, n_shown: 3}", "{n_docs: 5}", "n_shown"),
+        ("config/studies/pixelrag.yaml", ", lora: true}", "}", "naive, traf, base, lora"),
+        (
+            "config/studies/pixelrag.yaml",
+            "instruction: short_answer",
+            "instruction: short",
+            "instruction_short.txt",
+        ),
     ],
 )
 def test_a_mistake_in_a_settings_file_names_the_file_and_the_fix(checkout, file, old, new, expected):

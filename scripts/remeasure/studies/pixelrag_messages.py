@@ -12,6 +12,7 @@ from typing import Any
 
 from remeasure import images, prompts
 from remeasure.cells import Cell, JudgeCell
+from remeasure.errors import RemeasureError
 from remeasure.evidence import Evidence
 from remeasure.records import ImageRef, Item, Response
 from remeasure.text import strip_thinking
@@ -75,13 +76,29 @@ def _lettered(options: list[str]) -> list[str]:
     return [text if text.startswith(f"{letter}. ") else f"{letter}. {text}" for letter, text in pairs]
 
 
+def _options(item: Item) -> list[str]:
+    """Return the options of a multiple-choice question.
+
+    Raises:
+        RemeasureError: the question has none.
+    """
+    options = item.meta.get("options")
+    if not isinstance(options, list) or len(options) < 2:
+        raise RemeasureError(
+            f"item {item.item_id!r}: a multiple-choice question needs meta.options, a list of at least two "
+            f"texts (and as its reference the letter of the right one); found {options!r}; correct the "
+            "question file"
+        )
+    return options
+
+
 def _choice(item: Item, evidence: Evidence, kind: str, cell: Cell) -> list[dict[str, Any]]:
     """Return the multiple-choice layout: no system message; photo, tiles, one text block."""
     values = {
         "note": _line(cell, _NOTES[kind]),
         "passages": "\n---\n".join(evidence.texts),
         "question": item.question,
-        "options": "\n".join(_lettered(item.meta["options"])),
+        "options": "\n".join(_lettered(_options(item))),
     }
     text = prompts.fill(prompts.get(cell.prompts, "choice"), values)
     return [
