@@ -54,7 +54,7 @@ rule ask:
     """One outcome for every request; finished answers survive in the journal whatever happens."""
     input:
         requests="results/{run}/{study}/{bench}/{arm}/{model}/requests.jsonl",
-        executor=ancient("results/{run}/{study}/executors/{model}.json"),
+        executor="results/{run}/{study}/executors/{model}.json",
         files=lambda wildcards: FILES.server_files(wildcards.run, wildcards.study, wildcards.model),
     output:
         responses="results/{run}/{study}/{bench}/{arm}/{model}/responses.jsonl",

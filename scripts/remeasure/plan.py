@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from remeasure import catalogue, fingerprint, settings
+from remeasure import catalogue, fingerprint, prompts, settings
 from remeasure.errors import RemeasureError, did_you_mean
 from remeasure.files import sha256_file
 from remeasure.settings import Cell, Corpus, Encoder, Model, Run, Study, StudyRun
@@ -187,11 +187,12 @@ class Plan:
     def request(self, run: str, study: str, bench: str, arm: str) -> dict[str, Any]:
         """Settings of ``build_requests``."""
         here, protocol = self.bench(run, study, bench), self.study(study)
-        prompts = self.prompts(study, self.study_run(run, study).prompts)
-        if here.instruction and f"instruction_{here.instruction}" not in prompts["files"]:
+        profile = prompts.profile(self.folder, study, self.study_run(run, study).prompts)
+        profile = prompts.only(profile, [n for n in profile["files"] if not n.startswith("judge_")])
+        if here.instruction and f"instruction_{here.instruction}" not in profile["files"]:
             raise RemeasureError(
                 f"{self.folder}/studies/{study}.yaml: benches.{bench}.instruction: no prompt "
-                f"instruction_{here.instruction}.txt in profile {prompts['profile']!r}; write it"
+                f"instruction_{here.instruction}.txt in profile {profile['profile']!r}; write it"
             )
         return {
             "model": self.study_run(run, study).reader,
@@ -203,7 +204,7 @@ class Plan:
             "sampling": _without_nulls(protocol.sampling),
             "instruction": here.instruction,
             "layout": here.layout,
-            "prompts": prompts,
+            "prompts": profile,
         }
 
     def thinking(self, run: str, study: str, bench: str, arm: str) -> bool:
@@ -213,28 +214,19 @@ class Plan:
 
     def judge_request(self, run: str, study: str, bench: str, judge: str | None = None) -> dict[str, Any]:
         """Settings of ``build_judge_requests``."""
-        here = self.study_run(run, study)
+        here, grader = self.study_run(run, study), self.bench(run, study, bench).grader
+        profile = prompts.profile(self.folder, study, here.prompts)
+        if grader not in profile["files"]:
+            raise RemeasureError(
+                f"{self.folder}/prompts/{study}/{here.prompts}/{grader}.txt is missing; write it"
+            )
         return {
             "model": judge or here.judge,
-            "grader": self.bench(run, study, bench).grader,
+            "grader": grader,
             "gold": self.bench(run, study, bench).gold,
             "sampling": {"temperature": 0.0},
             "max_tokens": 1000,
-            "prompts": self.prompts(study, here.prompts),
-        }
-
-    @functools.cache  # noqa: B019 - one plan per process
-    def prompts(self, study: str, profile: str) -> dict[str, Any]:
-        """Return a prompt profile: file names relative to the repository and the hashes of their bytes."""
-        folder = self.folder / "prompts" / study / profile
-        files = {path.stem: path for path in sorted(folder.glob("*.txt"))}
-        if not files:
-            raise RemeasureError(f"{folder}: no prompt files; correct `prompts` in the run or add them")
-        root = self.folder.parent
-        return {
-            "profile": profile,
-            "files": {name: str(path.relative_to(root)) for name, path in files.items()},
-            "sha256": {name: sha256_file(path) for name, path in files.items()},
+            "prompts": prompts.only(profile, [grader, "judge_system"]),
         }
 
     def model(self, run: str, model: str) -> Model:

@@ -1,12 +1,14 @@
 """Prompt files: loaded by name, checked by hash, filled in one pass."""
 
+import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from remeasure import jsonl
 from remeasure.errors import RemeasureError, did_you_mean
-from remeasure.files import sha256_bytes
+from remeasure.files import sha256_bytes, sha256_file
 from remeasure.fingerprint import SCRIPTS
 from remeasure.records import Record
 
@@ -85,3 +87,33 @@ def fill(template: str, values: Mapping[str, str]) -> str:
         return values[name]
 
     return _PLACE.sub(value_of, template)
+
+
+@functools.cache
+def profile(config: Path, study: str, name: str) -> dict[str, Any]:
+    """Return a prompt profile as settings: file names relative to the repository and hashes of their bytes.
+
+    Args:
+        config: the ``config`` folder.
+        study: the study.
+        name: the profile, a folder below ``prompts/<study>``.
+
+    Raises:
+        RemeasureError: there are no prompts of that name.
+    """
+    folder = config / "prompts" / study / name
+    found = {path.stem: path for path in sorted(folder.glob("*.txt"))}
+    if not found:
+        raise RemeasureError(f"{folder}: no prompt files; correct `prompts` in the run or add them")
+    return {
+        "profile": name,
+        "files": {stem: str(path.relative_to(config.parent)) for stem, path in found.items()},
+        "sha256": {stem: sha256_file(path) for stem, path in found.items()},
+    }
+
+
+def only(settings: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """Return a profile with some of its files: a changed prompt reruns only what shows it."""
+    kept = set(names)
+    parts = {key: {n: v for n, v in settings[key].items() if n in kept} for key in ("files", "sha256")}
+    return settings | parts

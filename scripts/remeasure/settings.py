@@ -6,15 +6,14 @@ Runs and studies are YAML files. ``remeasure.plan`` turns them into what each st
 import functools
 import re
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import msgspec
-import yaml
 from msgspec import Meta
 
 from remeasure.errors import RemeasureError, did_you_mean
+from remeasure.yaml_files import convert, merge, read_yaml
 
-T = TypeVar("T")
 Positive = Annotated[int, Meta(ge=1)]
 Count = Annotated[int, Meta(ge=0)]
 Seconds = Annotated[float, Meta(gt=0)]
@@ -209,88 +208,6 @@ LAYOUTS = ("choice",)
 GOLDS = ("first", "any_of")
 UNITS = ("tiles", "passages", "pictures", "lines")
 SLUG = re.compile(r"[a-z0-9][a-z0-9_-]*\Z")
-
-
-def _known_keys(kind: type, path: str) -> list[str]:
-    """Return the field names of the struct that stands at a msgspec error path below ``kind``."""
-    here: Any = kind
-    for part in re.findall(r"\.(\w+)|\[(?:\.\.\.|\d+)\]", path):
-        if isinstance(here, type) and issubclass(here, msgspec.Struct) and part:
-            here = {f.name: f.type for f in msgspec.structs.fields(here)}.get(part)
-        else:
-            here = (getattr(here, "__args__", None) or (None,))[-1]
-        options = [a for a in getattr(here, "__args__", ()) if isinstance(a, type) and a is not type(None)]
-        if getattr(here, "__origin__", None) is None and options:
-            here = options[0]  # Optional[X]
-    is_struct = isinstance(here, type) and issubclass(here, msgspec.Struct)
-    return [field.name for field in msgspec.structs.fields(here)] if is_struct else []
-
-
-def convert(value: Any, kind: type[T], path: Path) -> T:
-    """Check plain data from a YAML file against ``kind``.
-
-    Raises:
-        RemeasureError: one line with the file, the key's place, what was found and what was expected.
-    """
-    try:
-        return msgspec.convert(value, kind)
-    except msgspec.ValidationError as error:
-        text, _, place = str(error).partition(" - at ")
-        place = place.strip("`").removeprefix("$").removeprefix(".")
-        unknown = re.search(r"unknown field `(\w+)`", text)
-        hint = ""
-        if unknown:
-            known = _known_keys(kind, "." + place)
-            hint = did_you_mean(unknown[1], known) or (f"; known here: {', '.join(known)}" if known else "")
-        raise RemeasureError(f"{path}: {place or 'top level'}: {text}{hint}; correct the file") from None
-
-
-class _UniqueKeys(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
-    """The safe loader, but a key that stands twice in a mapping is an error, not the last one's victory."""
-
-    def construct_mapping(self, node, deep=False):
-        seen: set[Any] = set()
-        for key_node, _ in node.value:
-            key = self.construct_object(key_node, deep=True)
-            if key in seen:
-                said = f"key {key!r} stands twice"
-                raise yaml.constructor.ConstructorError(None, None, said, key_node.start_mark)
-            seen.add(key)
-        return super().construct_mapping(node, deep)
-
-
-def read_yaml(path: Path) -> dict[str, Any]:
-    """Read a YAML file whose top level is a mapping, with plain values only.
-
-    Raises:
-        RemeasureError: missing file, YAML error with its line, or another top level.
-    """
-    try:
-        value = yaml.load(path.read_text(encoding="utf-8"), Loader=_UniqueKeys)  # a safe loader
-    except OSError as error:
-        near = sorted(p.stem for p in path.parent.glob("*.yaml"))
-        raise RemeasureError(
-            f"{path}: {error.strerror}{did_you_mean(path.stem, near)}; there are: {', '.join(near) or 'none'}"
-        ) from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f" line {mark.line + 1}" if mark else ""
-        said = " ".join(str(getattr(error, "problem", None) or error).split())
-        raise RemeasureError(f"{path}{line}: not YAML: {said}; correct the file") from None
-    if not isinstance(value, dict):
-        raise RemeasureError(
-            f"{path}: expected keys at the top level, found {type(value).__name__}; correct it"
-        )
-    return value
-
-
-def merge(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
-    """Return ``base`` with the values of ``over`` laid on top, mapping by mapping; lists are replaced."""
-    merged = dict(base)
-    for key, value in over.items():
-        both = isinstance(value, dict) and isinstance(merged.get(key), dict)
-        merged[key] = merge(merged[key], value) if both else value
-    return merged
 
 
 @functools.cache

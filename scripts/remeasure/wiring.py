@@ -150,11 +150,13 @@ class Wiring:
         """The judge of a study in a run."""
         return self.plan.study_run(wildcards.run, wildcards.study).judge
 
-    def executor(self, run: str, study: str, model: str) -> Any:
-        """How a study reaches a model; ancient, because a change of it asks nothing again."""
-        from snakemake.io import ancient
+    def executor(self, run: str, study: str, model: str) -> str:
+        """How a study reaches a model; after a change of it responses are put together again from journals.
 
-        return ancient(f"results/{run}/{study}/executors/{model}.json")
+        Not ancient: jobs behind a job that runs are not looked at for reasons of their own, so a change of a
+        grader that comes together with a change of an address would go unnoticed.
+        """
+        return f"results/{run}/{study}/executors/{model}.json"
 
     def server_files(self, run: str, study: str, model: str) -> list[Any]:
         """Files that a model's own server needs; a hosted model needs none."""

@@ -131,15 +131,18 @@ def test_a_changed_prompt_asks_the_cells_that_show_it(checkout):
     prompt = checkout.project / "config/prompts/pixelrag/own/judge_simpleqa.txt"
     prompt.write_text("Judge with care.\n" + prompt.read_text())
     planned = checkout.planned(TABLE)
-    assert planned["build_judge_requests"] == 4 and planned["ask_judge"] == 4
-    assert "ask" not in planned and "build_requests" not in planned
+    assert planned == {"build_judge_requests": 4, "ask_judge": 4, "grade": 4, "make_table": 1}
 
 
 def test_a_changed_address_or_time_limit_asks_nothing_again(checkout):
     run = checkout.project / "config/runs/embedded.yaml"
     run.write_text(run.read_text().replace("timeout_s: 120", "timeout_s: 121"))
+    asked = journal_lines(checkout)
     planned = checkout.planned(TABLE)
-    assert "ask" not in planned and "grade" not in planned
+    assert planned["describe_executor"] == 1 and "build_requests" not in planned
+    checkout.run(TABLE)
+    assert journal_lines(checkout) == asked
+    assert checkout.planned(TABLE) == {}
 
 
 def test_forget_removes_a_cell_and_what_follows_and_nothing_else(checkout):
