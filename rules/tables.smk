@@ -32,7 +32,8 @@ rule make_table:
         published=lambda wildcards: PLAN.published_path(wildcards.table),
         published_sha256=lambda wildcards: PLAN.published_sha256(wildcards.table),
     shell:
-        'python "$SCRIPTS"/make_table.py --settings {params.settings:q} --published "$SCRIPTS"/../{params.published}'
+        'python "$SCRIPTS"/make_table.py --settings {params.settings:q}'
+        ' --published "${{SCRIPTS%/scripts}}"/{params.published:q}'
         " --scores {input.scores:q} --graded {input.graded:q} --stages {input.stages:q}"
         " --out-wide {output.wide:q} --out-cells {output.cells:q} --out-contrasts {output.contrasts:q}"
         " --out-markdown {output.markdown:q} --out-provenance {output.provenance:q} --out-figure {output.figure:q}"
