@@ -88,6 +88,9 @@ def main(names: list[str]) -> None:
             f"Python {sys.version.split()[0]} is too old, 3.11 or later is needed; "
             "name another one: make table1 PYTHON=python3.12"
         )
+    missing = [name for name in names if not (ROOT / name).is_file()]
+    if missing or not names:
+        stop(f"{' '.join(missing) or 'no argument'}: expected requirement files; run `make table1` instead")
     make_environment([ROOT / name for name in names])
     if not have_browser() and "browser: null" in (ROOT / "config" / "config.yaml").read_text(
         encoding="utf-8"

@@ -1,8 +1,8 @@
 """Remove results and everything that was made from them; `--dry-run` lists them first.
 
 Examples:
-    python scripts/forget.py --dry-run results/embedded/pixelrag/nq/base
-    python scripts/forget.py results/embedded/pixelrag/nq/base/page-reader-smollm2/journal
+    .venv/bin/python scripts/forget.py --dry-run results/embedded/pixelrag/nq/base
+    .venv/bin/python scripts/forget.py results/embedded/pixelrag/nq/base/page-reader-smollm2/journal
 """
 
 import argparse

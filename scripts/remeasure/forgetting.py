@@ -27,7 +27,22 @@ def followers(paths: list[Path], root: Path = Path(".")) -> list[Path]:
     before = _pending(run, root, [])
     after = _pending(run, root, sorted(map(str, forced))) if forced else before
     followed = {Path(path) for path in after - before if (root / path).exists()}
-    return sorted(undeclared | forced | followed)
+    gone = undeclared | forced | followed
+    return sorted(gone | _published_copies(gone, run, root))
+
+
+def _published_copies(gone: set[Path], run: str, root: Path) -> set[Path]:
+    """Return the copies directly under ``results/`` of tables that go, where they are this run's copies."""
+    found: set[Path] = set()
+    for path in gone:
+        if path.parts[:3] != ("results", run, "tables") or len(path.parts) != 4:
+            continue
+        table = path.name.partition(".")[0]
+        wide = root / "results" / f"{table}.csv"
+        if wide.is_file() and wide.read_text(encoding="utf-8").rstrip().endswith(f",{run}"):
+            copy = Path("results") / path.name
+            found |= {copy} if (root / copy).is_file() else set()
+    return found
 
 
 def remove(paths: list[Path], root: Path = Path(".")) -> None:
@@ -52,6 +67,8 @@ def _run_of(paths: list[Path], root: Path) -> str:
             )
         if not (root / path).exists():
             raise RemeasureError(f"{path}: is not there; nothing was removed")
+        if (root / path).is_file() and len(path.parts) == 2:
+            raise RemeasureError(f"{path}: is a copy that nothing is made from; delete it by hand")
         runs.add(path.parts[1])
     if len(runs) > 1:
         raise RemeasureError(f"the paths belong to {', '.join(sorted(runs))}; forget one run at a time")

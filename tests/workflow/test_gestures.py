@@ -149,15 +149,19 @@ def test_forget_removes_a_cell_and_what_follows_and_nothing_else(checkout):
     import subprocess
     import sys
 
+    copy = checkout.path("results/table1.csv")
+    copy.write_text("bench,naive,run\nnq,0.0,ci\n")
     before = set(checkout.bytes_of())
     script = [sys.executable, str(checkout.project / "scripts/forget.py")]
     listed = subprocess.run([*script, "-n", NQ_BASE], cwd=checkout.directory, capture_output=True, text=True)
     assert listed.returncode == 0, listed.stderr
     assert set(checkout.bytes_of()) == before
     gone = set(listed.stdout.split())
-    assert f"{NQ_BASE}/journal/answers.jsonl" in gone and TABLE in gone
+    assert f"{NQ_BASE}/journal/answers.jsonl" in gone and TABLE in gone and "results/table1.csv" in gone
     assert not [path for path in gone if "/nq/naive/" in path]
     subprocess.run([*script, NQ_BASE], cwd=checkout.directory, check=True, capture_output=True)
+    assert not copy.exists()
+    gone.discard("results/table1.csv")
     assert before - set(checkout.bytes_of()) == {
         path for path in gone if not {"logs", "journal"} & set(path.split("/"))
     }
