@@ -1,7 +1,7 @@
 """What each stage is told: resolved settings per wildcard, and nothing that the stage does not read.
 
 These dictionaries become ``params:`` of the rules, so a changed setting reruns the stages that read it.
-Prices, concurrency, time limits and addresses are kept apart (``executor``): they rerun nothing.
+Prices, concurrency, time limits and addresses are kept apart (``executor``): they ask nothing again.
 """
 
 import functools
@@ -236,7 +236,7 @@ class Plan:
     def identity(self, run: str, model: str) -> dict[str, Any]:
         """Return everything that can change a model's answers: weights, code, versions, options.
 
-        Addresses, concurrency and time limits are left out: they rerun nothing and ask nothing again.
+        Addresses, concurrency and time limits are left out: a change of them asks nothing again.
         """
         spec = self.model(run, model)
         if spec.server is None:
