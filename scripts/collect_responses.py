@@ -16,12 +16,11 @@ def work(args: argparse.Namespace) -> None:
     with Journal(args.journal) as journal:
         plan = collecting.make_plan(args.requests, settings, journal, args.images_root)
         collecting.check_dialect(args.requests, plan, executor, settings.served_name)
-        log_path = args.journal / "server.log"
         n_asked = collecting.ask(
             args.requests,
             plan,
             journal,
-            lambda: executors.opened(executor, settings.served_name, args.images_root, log_path),
+            lambda: executors.opened(executor, settings.served_name, args.images_root, args.journal),
         )
         counts = collecting.counts(plan, journal)
         collecting.check_failed(plan, journal, settings, args.journal)

@@ -127,7 +127,9 @@ def missing_calls(path: Path, plan: Plan) -> Iterator[Call]:
 
 def check_dialect(path: Path, plan: Plan, executor: executors.Settings, served_name: str) -> None:
     """Refuse words that the endpoint cannot express, before anything is sent."""
-    dialect = requests.dialect_of(executor.dialect)
+    dialect = requests.dialect_of(executor.dialect) if isinstance(executor, executors.Speaking) else None
+    if dialect is None:
+        return
     for call in missing_calls(path, plan):
         try:
             requests.translate(call.body, dialect, served_name, executor.thinking_default)
@@ -192,6 +194,25 @@ def terminable() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
+class _Keeper:
+    """Keeps outcomes in the journal and counts them."""
+
+    def __init__(self, journal: Journal, progress: Progress) -> None:
+        self._journal, self._progress = journal, progress
+
+    def sent(self, key: str) -> None:
+        """See ``executors.Keeper``."""
+
+    def keep(self, entry: JournalEntry) -> None:
+        """See ``executors.Keeper``."""
+        self._journal.append(entry)
+        self._progress.count(entry.status)
+
+    def enough(self) -> str | None:
+        """See ``executors.Keeper``."""
+        return None
+
+
 def ask(
     path: Path,
     plan: Plan,
@@ -213,13 +234,8 @@ def ask(
     if not plan.missing:
         return 0
     with terminable(), open_executor() as executor, Progress(n_keys - len(plan.missing), n_keys) as progress:
-
-        def keep(entry: JournalEntry) -> None:
-            journal.append(entry)
-            progress.count(entry.status)
-
         try:
-            executor.run(missing_calls(path, plan), keep)
+            executor.run(missing_calls(path, plan), _Keeper(journal, progress))
         finally:
             log.info(progress.line())
     return progress.asked

@@ -10,10 +10,11 @@ from typing import Any
 
 import msgspec
 
-from remeasure import catalogue, fingerprint, prompts, settings
+from remeasure import catalogue, prompts, settings
 from remeasure.errors import RemeasureError, did_you_mean
 from remeasure.files import sha256_file
-from remeasure.settings import Cell, Corpus, Encoder, Model, Run, Study, StudyRun
+from remeasure.plan_asking import AskingPlan
+from remeasure.settings import Cell, Corpus, Encoder, Run, Study, StudyRun
 
 # The seed and size of every bootstrap in every table.
 BOOTSTRAP = {"n": 2000, "seed": 1}
@@ -21,7 +22,7 @@ BOOTSTRAP = {"n": 2000, "seed": 1}
 MAX_JUDGE_FAILED_SHARE = 0.01
 
 
-class Plan:
+class Plan(AskingPlan):
     """All settings of the project, resolved on demand.
 
     Args:
@@ -228,75 +229,6 @@ class Plan:
             "max_tokens": 1000,
             "prompts": prompts.only(profile, [grader, "judge_system"]),
         }
-
-    def model(self, run: str, model: str) -> Model:
-        """Return one model of a run."""
-        return self.run(run).models[model]
-
-    def identity(self, run: str, model: str) -> dict[str, Any]:
-        """Return everything that can change a model's answers: weights, code, versions, options.
-
-        Addresses, concurrency and time limits are left out: a change of them asks nothing again.
-        """
-        spec = self.model(run, model)
-        if spec.server is None:
-            return {"served_name": spec.served_name or model, "revision": spec.revision}
-        hashes = self.catalogue.hashes()
-        if not (self.folder.parent / "scripts" / spec.server).is_file():
-            raise RemeasureError(
-                f"{self.folder}/runs/{run}.yaml: models.{model}.server: scripts/{spec.server} is not a file"
-            )
-        return {
-            "code": fingerprint.of_script(spec.server),
-            "weights": {option: hashes.get(Path(path).name, path) for option, path in spec.files.items()},
-            "packages": {name: catalogue.pinned(self.folder.parent, name) for name in spec.packages},
-            "options": spec.options,
-        }
-
-    def ask(self, run: str, model: str) -> dict[str, Any]:
-        """Settings of ``collect_responses`` that belong to the identity of an answer."""
-        spec = self.model(run, model)
-        return {
-            "model": model,
-            "served_name": spec.served_name or model,
-            "identity": self.identity(run, model),
-            "max_failed_share": 0.0,
-        }
-
-    def ask_judge(self, run: str, study: str) -> dict[str, Any]:
-        """Settings of ``collect_responses`` for the study's judge; there may be no answer to judge."""
-        return self.ask(run, self.study_run(run, study).judge) | {"may_be_empty": True}
-
-    def executor(self, run: str, model: str, corpus: str | None) -> dict[str, Any]:
-        """Return how a model is reached; not part of any identity.
-
-        Args:
-            run: the run.
-            model: the model's slug.
-            corpus: whose files the server reads, or null for a judge.
-        """
-        spec = self.model(run, model)
-        names = ("concurrency", "timeout_s", "dialect", "thinking_default")
-        common = {name: getattr(spec, name) for name in names}
-        if spec.server is None:
-            return {
-                "kind": "http",
-                "base_url": spec.base_url,
-                "api_key_env": spec.api_key_env,
-            } | common
-        files = dict(spec.files)
-        for option, name in spec.corpus_files.items() if corpus else ():
-            files[option] = f"results/{run}/corpora/{corpus}/{name}"
-        return {"kind": "server", "program": spec.server, "files": files, "options": spec.options} | common
-
-    def executor_corpus(self, run: str, study: str, model: str) -> str | None:
-        """Return the corpus whose files a model's server reads, null for a judge."""
-        here = self.study_run(run, study)
-        return here.corpus if model == here.reader else None
-
-    def study_executor(self, run: str, study: str, model: str) -> dict[str, Any]:
-        """Return how a study reaches a model; what ``describe_executor`` writes."""
-        return self.executor(run, model, self.executor_corpus(run, study, model))
 
     # -- grading and tables --------------------------------------------------------------------------------
 

@@ -199,9 +199,11 @@ class JournalEntry(Record, kw_only=True):
     model: str | None = None
     error: str | None = None
     attempts: int
-    """How often the request was sent in this run."""
+    """How often the request was sent in all, sendings of killed runs included."""
     seconds: float
     """From the first sending to the outcome, waits included."""
+    server: str | None = None
+    """What answered, as far as it says so: server build and hardware, or where an imported answer stood."""
     raw: Any = None
     """The reply's body as it came, decoded."""
 

@@ -33,6 +33,12 @@ class Body(Record, kw_only=True, omit_defaults=True):
     stop: list[str] | None = None
     thinking: bool | None = None
     """Thinking on or off; null says nothing."""
+    response_format: dict[str, Any] | None = None
+    """Shape that the answer must have, in the form of the chat protocol (``{"type": "json_schema", …}``)."""
+    logprobs: bool | None = None
+    """Whether the log-probabilities of the answer's tokens are returned; they stay in the journal."""
+    top_logprobs: int | None = None
+    """How many alternatives per token, with ``logprobs``."""
 
 
 class Dialect(Record, kw_only=True):

@@ -8,19 +8,11 @@ import re
 from pathlib import Path
 from typing import Annotated, Any
 
-import msgspec
 from msgspec import Meta
 
 from remeasure.errors import RemeasureError, did_you_mean
-from remeasure.yaml_files import convert, merge, read_yaml
-
-Positive = Annotated[int, Meta(ge=1)]
-Count = Annotated[int, Meta(ge=0)]
-Seconds = Annotated[float, Meta(gt=0)]
-
-
-class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Base of all sections: immutable, unknown keys are errors."""
+from remeasure.models import Model, check_model
+from remeasure.yaml_files import Count, Positive, Seconds, Settings, convert, merge, read_yaml
 
 
 class Render(Settings, kw_only=True):
@@ -83,26 +75,6 @@ class Encoder(Settings, kw_only=True):
     training: Training | None = None
 
 
-class Model(Settings, kw_only=True):
-    """A reader or judge: an endpoint (``base_url``), or a server that the step starts (``server``)."""
-
-    title: str
-    server: str | None = None
-    files: dict[str, str] = {}
-    corpus_files: dict[str, str] = {}
-    packages: list[str] = []
-    options: dict[str, float | int | str] = {}
-    base_url: str | None = None
-    served_name: str | None = None
-    revision: str | None = None
-    dialect: str = "embedded"
-    thinking_default: bool | None = None
-    """Whether the model thinks when nothing is said; null: the switch is always sent."""
-    api_key_env: str | None = None
-    concurrency: Positive
-    timeout_s: Seconds
-
-
 class StudyRun(Settings, kw_only=True):
     """What one run says about one study."""
 
@@ -119,6 +91,17 @@ class StudyRun(Settings, kw_only=True):
     fusion: dict[str, float]
     benches: dict[str, dict[str, Any]] = {}
     """Settings of single benches that differ from ``config/studies/<study>.yaml`` in this run."""
+    shards: dict[str, Positive] = {}
+    """Into how many jobs the reader's requests of a bench (``nq``) or a cell (``nq/base``) are split."""
+
+
+class Limits(Settings, kw_only=True):
+    """What a run may cost; null: no limit."""
+
+    estimate_usd: Annotated[float, Meta(ge=0)] | None = None
+    """Nothing is sent by a cell whose missing requests are estimated above this."""
+    spend_usd: Annotated[float, Meta(ge=0)] | None = None
+    """Nothing more is sent once all cells of the run together have spent this much."""
 
 
 class Agreement(Settings, kw_only=True):
@@ -139,6 +122,7 @@ class Run(Settings, kw_only=True):
     encoders: dict[str, Encoder]
     models: dict[str, Model]
     studies: dict[str, StudyRun]
+    limits: Limits = Limits()
     judge_agreement: Agreement | None = None
 
 
@@ -257,12 +241,7 @@ def _check_run(run: Run, path: Path) -> None:
         if encoder.training:
             _known("encoder", encoder.training.base, run.encoders, f"{path}: encoders.{name}.training.base")
     for name, model in run.models.items():
-        if (model.server is None) == (model.base_url is None):
-            raise RemeasureError(f"{path}: models.{name}: give either server or base_url, not both or none")
-        if model.base_url is not None and not re.match(r"https?://[^/\s\[]+", model.base_url):
-            raise RemeasureError(
-                f"{path}: models.{name}.base_url: {model.base_url!r}; expected http://host:port/v1 or https://…"
-            )
+        check_model(model, f"{path}: models.{name}")
     for name, study in run.studies.items():
         place = f"{path}: studies.{name}"
         _known("corpus", study.corpus, run.corpora, f"{place}.corpus")

@@ -2,14 +2,22 @@
 
 import re
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 import yaml
+from msgspec import Meta
 
 from remeasure.errors import RemeasureError, did_you_mean
 
 T = TypeVar("T")
+Positive = Annotated[int, Meta(ge=1)]
+Count = Annotated[int, Meta(ge=0)]
+Seconds = Annotated[float, Meta(gt=0)]
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Base of all sections: immutable, unknown keys are errors."""
 
 
 def _known_keys(kind: type, path: str) -> list[str]:

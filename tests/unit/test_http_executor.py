@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from keeper import MemoryKeeper
 from loopback import Loopback
 from remeasure import images
 from remeasure.errors import RemeasureError
@@ -33,9 +34,10 @@ def run(server: Loopback, calls, root=None, base_url=None, **more) -> dict[str, 
         "max_wait_s": 0.05,
     }
     given = HttpSettings(**(settings | more))
-    entries: list[JournalEntry] = []
+    keeper = MemoryKeeper()
     executor = HttpExecutor(given, "toy", root, given.base_url, given.api_key_env)
-    executor.run(iter(calls), entries.append)
+    executor.run(iter(calls), keeper)
+    entries = keeper.entries
     assert len({entry.key for entry in entries}) == len(entries)
     return {entry.custom_id: entry for entry in entries}
 
@@ -253,12 +255,13 @@ def test_an_endpoint_that_is_not_there_is_a_connection_failure():
 
 
 def test_a_failure_of_the_journal_stops_the_run():
-    def full(entry):
-        raise RemeasureError("disk full")
+    class Full(MemoryKeeper):
+        def keep(self, entry):
+            raise RemeasureError("disk full")
 
     given = HttpSettings(base_url="", dialect="embedded", concurrency=2, timeout_s=5)
     with Loopback() as server, pytest.raises(RemeasureError, match="disk full"):
-        HttpExecutor(given, "toy", None, server.base_url).run(iter([call("a"), call("b")]), full)
+        HttpExecutor(given, "toy", None, server.base_url).run(iter([call("a"), call("b")]), Full())
 
 
 def test_many_requests_at_once_neither_starve_nor_fail():

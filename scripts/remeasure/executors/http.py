@@ -14,7 +14,7 @@ import msgspec
 
 from remeasure import images, requests
 from remeasure.errors import RemeasureError
-from remeasure.executors import Call, Endpoint
+from remeasure.executors import Call, Endpoint, Keeper
 from remeasure.executors.replies import PASSING, Failure, Outcome, of_http
 from remeasure.records import ImageRef, JournalEntry
 
@@ -57,15 +57,15 @@ class HttpExecutor:
         self._died = died
         self._attempts = msgspec.to_builtins(endpoint.attempts)
 
-    def run(self, calls: Iterator[Call], keep: Callable[[JournalEntry], None]) -> None:
+    def run(self, calls: Iterator[Call], keeper: Keeper) -> None:
         """Answer all calls; see ``Executor.run``."""
         with images.ImageReader() as self._images:
             try:
-                asyncio.run(self._run(calls, keep))
+                asyncio.run(self._run(calls, keeper))
             except BaseExceptionGroup as group:
                 raise _first(group) from None
 
-    async def _run(self, calls: Iterator[Call], keep: Callable[[JournalEntry], None]) -> None:
+    async def _run(self, calls: Iterator[Call], keeper: Keeper) -> None:
         # No limit in the pool: a request must not wait there while its clock runs.
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0),
@@ -76,18 +76,19 @@ class HttpExecutor:
         )
         async with self._session, asyncio.TaskGroup() as workers:
             for _ in range(self._endpoint.concurrency):
-                workers.create_task(self._work(calls, keep))
+                workers.create_task(self._work(calls, keeper))
 
-    async def _work(self, calls: Iterator[Call], keep: Callable[[JournalEntry], None]) -> None:
+    async def _work(self, calls: Iterator[Call], keeper: Keeper) -> None:
         for call in calls:
-            keep(await self._ask(call))
+            keeper.keep(await self._ask(call, keeper))
 
-    async def _ask(self, call: Call) -> JournalEntry:
+    async def _ask(self, call: Call, keeper: Keeper) -> JournalEntry:
         """Send a call until it has an outcome or its class of failure is used up."""
         payload = self._payload(call)
         started = time.monotonic()
         failures: dict[str, int] = {}
         while True:
+            keeper.sent(call.key)
             reply = await self._send(payload)
             attempts = sum(failures.values()) + 1
             if isinstance(reply, Outcome):

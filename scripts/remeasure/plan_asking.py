@@ -1,0 +1,126 @@
+"""How each model of a run is told apart and reached; part of ``plan.Plan``.
+
+What decides an answer goes into its identity (``ask``); how the model is reached, what it costs and how the
+work is split does not (``executor``, ``shards``): a change of these asks nothing again.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from remeasure import catalogue, fingerprint
+from remeasure.errors import RemeasureError, did_you_mean
+from remeasure.models import Model
+from remeasure.settings import Run, Study, StudyRun
+
+
+class AskingPlan:
+    """Settings of asking, resolved on demand."""
+
+    folder: Path
+    catalogue: catalogue.Catalogue
+
+    def run(self, name: str) -> Run:
+        """Return one run's settings."""
+        raise NotImplementedError
+
+    def study(self, name: str) -> Study:
+        """Return one study's protocol."""
+        raise NotImplementedError
+
+    def study_run(self, run: str, study: str) -> StudyRun:
+        """Return what a run says about a study."""
+        raise NotImplementedError
+
+    def model(self, run: str, model: str) -> Model:
+        """Return one model of a run."""
+        return self.run(run).models[model]
+
+    def identity(self, run: str, model: str) -> dict[str, Any]:
+        """Return everything that can change a model's answers: weights, code, versions, options.
+
+        Addresses, concurrency and time limits are left out: a change of them asks nothing again.
+        """
+        spec = self.model(run, model)
+        if spec.server is None:
+            return {"served_name": spec.served_name or model, "revision": spec.revision}
+        hashes = self.catalogue.hashes()
+        if not (self.folder.parent / "scripts" / spec.server).is_file():
+            raise RemeasureError(
+                f"{self.folder}/runs/{run}.yaml: models.{model}.server: scripts/{spec.server} is not a file"
+            )
+        return {
+            "code": fingerprint.of_script(spec.server),
+            "weights": {option: hashes.get(Path(path).name, path) for option, path in spec.files.items()},
+            "packages": {name: catalogue.pinned(self.folder.parent, name) for name in spec.packages},
+            "options": spec.options,
+        }
+
+    def ask(self, run: str, model: str) -> dict[str, Any]:
+        """Settings of ``collect_responses`` that belong to the identity of an answer."""
+        spec = self.model(run, model)
+        return {
+            "model": model,
+            "served_name": spec.served_name or model,
+            "identity": self.identity(run, model),
+            "max_failed_share": spec.max_failed_share,
+        }
+
+    def ask_judge(self, run: str, study: str) -> dict[str, Any]:
+        """Settings of ``collect_responses`` for the study's judge; there may be no answer to judge."""
+        return self.ask(run, self.study_run(run, study).judge) | {"may_be_empty": True}
+
+    def executor(self, run: str, model: str, corpus: str | None) -> dict[str, Any]:
+        """Return how a model is reached (``executors.Settings``); not part of any identity.
+
+        Args:
+            run: the run.
+            model: the model's slug.
+            corpus: whose files the server reads, or null for a judge.
+        """
+        spec = self.model(run, model)
+        way = {"image_tokens": spec.image_tokens}
+        if spec.replay is not None:
+            return way | {"kind": "replay", "folder": spec.replay}
+        if spec.imported is not None:
+            return way | {"kind": "import"} | msgspec.to_builtins(spec.imported)
+        way |= {name: getattr(spec, name) for name in ("dialect", "thinking_default", "also_named")}
+        if spec.executor == "batch":
+            limits = msgspec.to_builtins(spec.batch)
+            place = {"base_url": spec.base_url, "api_key_env": spec.api_key_env}
+            return way | {"kind": "batch", "timeout_s": spec.timeout_s} | place | limits
+        if spec.executor == "vllm-batch":
+            weights = spec.files["model"]
+            return way | {"kind": "vllm-batch", "model": weights, "options": spec.options}
+        way |= {name: getattr(spec, name) for name in ("concurrency", "timeout_s", "patience_s")}
+        if spec.server is None:
+            names = ("base_url", "api_key_env", "requests_per_minute", "tokens_per_minute")
+            return way | {"kind": "http"} | {name: getattr(spec, name) for name in names}
+        files = dict(spec.files)
+        for option, name in spec.corpus_files.items() if corpus else ():
+            files[option] = f"results/{run}/corpora/{corpus}/{name}"
+        started = {"program": spec.server, "files": files, "options": spec.options}
+        return way | {"kind": "server", "ready_timeout_s": spec.ready_timeout_s} | started
+
+    def executor_corpus(self, run: str, study: str, model: str) -> str | None:
+        """Return the corpus whose files a model's server reads, null for a judge."""
+        here = self.study_run(run, study)
+        return here.corpus if model == here.reader else None
+
+    def study_executor(self, run: str, study: str, model: str) -> dict[str, Any]:
+        """Return how a study reaches a model; what ``describe_executor`` writes."""
+        return self.executor(run, model, self.executor_corpus(run, study, model))
+
+    def shards(self, run: str, study: str, bench: str, arm: str) -> int:
+        """Return into how many jobs the reader's requests of a cell are split."""
+        given = self.study_run(run, study).shards
+        for name in given:
+            head, _, tail = name.partition("/")
+            known = self.study(study)
+            if head not in known.benches or (tail and tail not in known.arms):
+                raise RemeasureError(
+                    f"{self.folder}/runs/{run}.yaml: studies.{study}.shards: {name!r} is no bench or "
+                    f"bench/arm{did_you_mean(head, known.benches)}; correct it"
+                )
+        return given.get(f"{bench}/{arm}", given.get(bench, 1))
