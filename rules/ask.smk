@@ -50,12 +50,40 @@ rule build_requests:
         " --items {input.questions:q} {params.inputs:q} --out {output.requests:q} --record {output.record:q} 2> {log:q}"
 
 
+rule ask_shard:
+    """A part of a cell's requests, asked by a job of its own; how many parts there are changes no answer."""
+    input:
+        requests="results/{run}/{study}/{bench}/{arm}/{model}/requests.jsonl",
+        executor="results/{run}/{study}/executors/{model}.json",
+        files=lambda wildcards: FILES.server_files(wildcards.run, wildcards.study, wildcards.model),
+    output:
+        record="results/{run}/{study}/{bench}/{arm}/{model}/shards/{shard}.json",
+    log:
+        "results/{run}/{study}/{bench}/{arm}/{model}/logs/ask_{shard}.log",
+    benchmark:
+        "results/{run}/{study}/{bench}/{arm}/{model}/logs/ask_{shard}.benchmark.tsv"
+    conda:
+        "../envs/core.yaml"
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=240,
+    params:
+        code=code_of("collect_responses.py"),
+        settings=as_json(PLAN.ask, "run", "model"),
+    shell:
+        'python "$SCRIPTS"/collect_responses.py --settings {params.settings:q} --requests {input.requests:q}'
+        " --executor {input.executor:q} --journal $(dirname {output.record:q})/../journal"
+        " --shard {wildcards.shard:q} --record {output.record:q} 2> {log:q}"
+
+
 rule ask:
     """One outcome for every request; finished answers survive in the journal whatever happens."""
     input:
         requests="results/{run}/{study}/{bench}/{arm}/{model}/requests.jsonl",
         executor="results/{run}/{study}/executors/{model}.json",
         files=lambda wildcards: FILES.server_files(wildcards.run, wildcards.study, wildcards.model),
+        shards=FILES.shards,
     output:
         responses="results/{run}/{study}/{bench}/{arm}/{model}/responses.jsonl",
         record="results/{run}/{study}/{bench}/{arm}/{model}/answers.json",
@@ -75,7 +103,7 @@ rule ask:
     shell:
         'python "$SCRIPTS"/collect_responses.py --settings {params.settings:q} --requests {input.requests:q}'
         " --executor {input.executor:q} --journal $(dirname {output.responses:q})/journal"
-        " --out {output.responses:q} --record {output.record:q} 2> {log:q}"
+        " --shards {input.shards:q} --out {output.responses:q} --record {output.record:q} 2> {log:q}"
 
 
 rule build_judge_requests:
@@ -109,6 +137,7 @@ use rule ask as ask_judge with:
         requests="results/{run}/{study}/{bench}/{arm}/{model}/judge/requests.jsonl",
         executor=lambda wildcards: FILES.executor(wildcards.run, wildcards.study, FILES.judge(wildcards)),
         files=lambda wildcards: FILES.server_files(wildcards.run, wildcards.study, FILES.judge(wildcards)),
+        shards=[],
     output:
         responses="results/{run}/{study}/{bench}/{arm}/{model}/judge/responses.jsonl",
         record="results/{run}/{study}/{bench}/{arm}/{model}/judge/answers.json",

@@ -42,6 +42,7 @@ use rule ask as ask_agreement with:
         files=lambda wildcards: FILES.server_files(
             wildcards.run, FILES.audited_study(wildcards), wildcards.judge
         ),
+        shards=[],
     output:
         responses="results/{run}/judges/{judge}/responses.jsonl",
         record="results/{run}/judges/{judge}/answers.json",

@@ -54,3 +54,4 @@ wildcard_constraints:
     encoder="(?!tiles/|passages/)[a-z0-9][a-z0-9_-]*",
     model="[a-z0-9][a-z0-9_-]*",
     judge="[a-z0-9][a-z0-9_-]*",
+    shard="[1-9][0-9]*of[1-9][0-9]*",

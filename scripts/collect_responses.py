@@ -1,41 +1,58 @@
-"""Get every request of a cell answered, keep each answer at once, write the responses in request order."""
+"""Get every request of a cell answered, keep each answer at once, write the responses in request order.
+
+With ``--shard`` only that part is asked, and no responses are written: a later call without it does that.
+"""
 
 import argparse
+from collections import Counter
 from pathlib import Path
 
 import msgspec
 
 from remeasure import cli, collecting, executors, jsonl, options, provenance
-from remeasure.journal import Journal
+from remeasure.errors import RemeasureError
+from remeasure.journal import FINAL, Journal
+from remeasure.spending import Spending
 
 
 def work(args: argparse.Namespace) -> None:
     """Plan, ask what is missing, write what is complete."""
     settings = options.decode(args.settings, collecting.CollectSettings)
     executor = collecting.read_executor(args.executor)
-    with Journal(args.journal) as journal:
-        plan = collecting.make_plan(args.requests, settings, journal, args.images_root)
+    shard = collecting.read_shard(args.shard) if args.shard else None
+    if (shard is None) == (args.out is None):
+        raise RemeasureError("give either --out, for a whole cell, or --shard, for a part of one")
+    # What failed in a shard was tried there; asked again it is by running that shard again.
+    settled = (*FINAL, "failed") if args.shards else FINAL
+    with Journal(args.journal, shard.name if shard else "answers") as journal:
+        plan = collecting.make_plan(args.requests, settings, journal, args.images_root, shard, settled)
         collecting.check_dialect(args.requests, plan, executor, settings.served_name)
         n_asked = collecting.ask(
             args.requests,
             plan,
             journal,
+            Spending(executor.money, str(args.journal)),
             lambda: executors.opened(executor, settings.served_name, args.images_root, args.journal),
         )
         counts = collecting.counts(plan, journal)
         collecting.check_failed(plan, journal, settings, args.journal)
-        jsonl.write(args.out, collecting.responses(plan, journal))
+        counted: Counter[tuple[str | None, str | None]] = Counter()
+        if args.out:
+            jsonl.write(args.out, collecting.responses(plan, journal, counted))
+    answered_by = collecting.answered_by(counted, args.out or args.journal)
     provenance.write_stage(
         args.record,
         stage="collect_responses",
         script="collect_responses.py",
         settings=msgspec.to_builtins(settings),
         inputs=[args.requests, *map(Path, collecting.served_files(executor))],
-        outputs=[args.out],
+        outputs=[args.out] if args.out else [],
         counts=counts,
+        facts={"answered_by": answered_by} if args.out else {"shard": shard.name},
     )
     text = " ".join(f"{status}={n}" for status, n in counts.items())
-    collecting.log.info("%s: %d responses %s, %d asked this time", args.out, len(plan.rows), text, n_asked)
+    where = args.out or args.record
+    collecting.log.info("%s: %d responses %s, %d asked this time", where, len(plan.rows), text, n_asked)
 
 
 def main(argv=None) -> int:
@@ -46,7 +63,9 @@ def main(argv=None) -> int:
     parser.add_argument("--executor", required=True, help="how the model is reached: JSON, or a file with it")
     parser.add_argument("--images-root", type=Path, default=Path("."), help="where image paths start")
     parser.add_argument("--journal", type=Path, required=True, help="folder that keeps every answer")
-    parser.add_argument("--out", type=Path, required=True, help="responses.jsonl, one line per request")
+    parser.add_argument("--shard", help="ask only this part, such as 3of8")
+    parser.add_argument("--shards", type=Path, nargs="*", help="records of the shards that have been asked")
+    parser.add_argument("--out", type=Path, help="responses.jsonl, one line per request")
     parser.add_argument("--record", type=Path, required=True, help="stage record, .json")
     return cli.run(parser, work, argv)
 

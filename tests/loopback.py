@@ -4,7 +4,8 @@ In a test: ``with Loopback() as server: server.behave = lambda prompt, nth: "res
 As a program it keeps the contract of a model server (``remeasure.model_server``).
 
 A behaviour is one word and perhaps a value: ok | say TEXT | slow SECONDS | hang | status N [RETRY_AFTER] |
-reset | cut | empty | html | no_choices | wrong_model | length | filter | refusal | null | echo_key
+error N CODE | deep N |
+reset | cut | empty | html | garbage | no_choices | wrong_model | length | filter | refusal | null | echo_key
 """
 
 import argparse
@@ -21,6 +22,7 @@ _FINISH = {"length": "length", "filter": "content_filter"}
 _BODIES = {
     "empty": b"",
     "html": b"<html><body>Please log in to the proxy</body></html>",
+    "garbage": b'{"choices": [',
     "no_choices": b'{"object": "chat.completion"}',
 }
 
@@ -63,8 +65,13 @@ class Loopback:
         return self
 
     def __exit__(self, *_) -> None:
-        self._loop.call_soon_threadsafe(self._stop.set)
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join(10)
+
+    def close_soon(self) -> None:
+        """Die without a word: no connection is answered any more."""
+        self._loop.call_soon_threadsafe(self._stop.set)
 
     @property
     def base_url(self) -> str:
@@ -150,6 +157,12 @@ class Loopback:
             number, _, retry_after = value.partition(" ")
             more = {"Retry-After": retry_after} if retry_after else {}
             self._reply(writer, int(number), _error(f"told {number}"), more)
+        elif word == "error":
+            number, code = value.split(" ")
+            body = json.dumps({"error": {"message": f"told {code}", "code": code}}).encode()
+            self._reply(writer, int(number), body)
+        elif word == "deep":
+            self._reply(writer, 200, b'{"choices": ' + b"[" * int(value) + b"]" * int(value) + b"}")
         elif word == "echo_key":
             self._reply(writer, 400, _error(f"bad request with {headers.get('authorization')}"))
         elif word in _BODIES:

@@ -4,21 +4,21 @@ import contextlib
 import logging
 import signal
 import threading
-import time
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any
 
 from remeasure import executors, jsonl, options, requests
 from remeasure.errors import RemeasureError
 from remeasure.executors import Call
-from remeasure.journal import FINAL, Journal
+from remeasure.journal import FINAL, SHARD, Journal
 from remeasure.records import ImageRef, JournalEntry, Record, Request, Response
+from remeasure.spending import Spending
+from remeasure.tally import Tally
 
 log = logging.getLogger("remeasure.responses")
-_EVERY_S = 10.0
 
 
 class CollectSettings(Record, kw_only=True):
@@ -66,8 +66,52 @@ def served_files(executor: executors.Settings) -> list[str]:
     return list(executor.files.values()) if isinstance(executor, executors.ServerSettings) else []
 
 
-def make_plan(path: Path, settings: CollectSettings, journal: Journal, images_root: Path) -> Plan:
+class Shard(Record, kw_only=True):
+    """A part of a cell's requests that one of several jobs asks."""
+
+    number: int
+    """From 1."""
+    of: int
+
+    @property
+    def name(self) -> str:
+        """Name of the shard's journal."""
+        return f"{self.number}of{self.of}"
+
+    def holds(self, key: str) -> bool:
+        """Return whether the shard asks for a key; equal requests always fall into one shard."""
+        return int(key[:12], 16) % self.of == self.number - 1
+
+
+def read_shard(text: str) -> Shard:
+    """Read a shard's name, such as ``3of8``.
+
+    Raises:
+        RemeasureError: it is none.
+    """
+    number, _, of = text.partition("of")
+    if not SHARD.fullmatch(text) or int(number) > int(of):
+        raise RemeasureError(f"--shard {text!r}: expected NofM with N from 1 to M, such as 3of8")
+    return Shard(number=int(number), of=int(of))
+
+
+def make_plan(
+    path: Path,
+    settings: CollectSettings,
+    journal: Journal,
+    images_root: Path,
+    shard: Shard | None = None,
+    settled: Collection[str] = FINAL,
+) -> Plan:
     """Read and check all requests before anything is sent.
+
+    Args:
+        path: the requests.
+        settings: what an answer's identity is made of.
+        journal: what is known.
+        images_root: folder that the paths of image references start from.
+        shard: which requests belong to this job; null: all.
+        settled: statuses that are not asked again.
 
     Raises:
         RemeasureError: the file holds no request or a wrong one; an image that must be sent is missing.
@@ -76,14 +120,18 @@ def make_plan(path: Path, settings: CollectSettings, journal: Journal, images_ro
     rows: list[tuple[str, str]] = []
     missing: set[str] = set()
     presence = _Presence(images_root)
+    n_lines = 0
     for request in requests.read_requests(path, settings.model):
+        n_lines += 1
         key = requests.answer_key(request.body, settings.model, digest, settings.sample)
+        if shard is not None and not shard.holds(key):
+            continue
         rows.append((request.custom_id, key))
-        if not journal.is_final(key) and key not in missing:
+        if journal.status(key) not in settled and key not in missing:
             missing.add(key)
             for ref in requests.image_refs(request.body):
-                presence.check(ref, f"{path} line {len(rows)}, request {request.custom_id!r}")
-    if not rows and not settings.may_be_empty:
+                presence.check(ref, f"{path} line {n_lines}, request {request.custom_id!r}")
+    if not n_lines and not settings.may_be_empty:
         raise RemeasureError(f"{path}: holds no request; check the bench's items and rebuild the file")
     return Plan(rows=rows, missing=missing)
 
@@ -118,8 +166,10 @@ class _Presence:
 
 def missing_calls(path: Path, plan: Plan) -> Iterator[Call]:
     """Yield the calls that must be made, in request order, each key once."""
+    keys = dict(plan.rows)
     seen: set[str] = set()
-    for (_, key), request in zip(plan.rows, jsonl.read(path, Request), strict=True):
+    for request in jsonl.read(path, Request):
+        key = keys.get(request.custom_id)
         if key in plan.missing and key not in seen:
             seen.add(key)
             yield Call(key=key, custom_id=request.custom_id, body=request.body)
@@ -135,48 +185,6 @@ def check_dialect(path: Path, plan: Plan, executor: executors.Settings, served_n
             requests.translate(call.body, dialect, served_name, executor.thinking_default)
         except RemeasureError as error:
             raise RemeasureError(f"{path}, request {call.custom_id!r}: {error}") from None
-
-
-class Progress:
-    """Counts outcomes and logs a line every ten seconds; a context manager."""
-
-    def __init__(self, n_done: int, n_total: int) -> None:
-        self._start, self._total = n_done, n_total
-        self._counts: Counter[str] = Counter()
-        self._began = time.monotonic()
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-
-    def __enter__(self) -> "Progress":
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_) -> None:
-        self._ended.set()
-        self._thread.join()
-
-    def count(self, status: str) -> None:
-        """Note one outcome."""
-        self._counts[status] += 1
-
-    @property
-    def asked(self) -> int:
-        """How many outcomes came in this time."""
-        return sum(self._counts.values())
-
-    def line(self) -> str:
-        """Return the state as one line: ``420/1000 ok=415 error=3 other=2 12.1/s eta 48 s``."""
-        ok, errors = self._counts["answered"], self._counts["failed"]
-        seconds = time.monotonic() - self._began
-        rate = self.asked / seconds if seconds > 0 else 0.0
-        left = self._total - self._start - self.asked
-        eta = f"eta {left / rate:.0f} s" if rate else "eta ?"
-        done = f"{self._start + self.asked}/{self._total}"
-        return f"{done} ok={ok} error={errors} other={self.asked - ok - errors} {rate:.1f}/s {eta}"
-
-    def _watch(self) -> None:
-        while not self._ended.wait(_EVERY_S):
-            log.info(self.line())
 
 
 @contextlib.contextmanager
@@ -195,28 +203,28 @@ def terminable() -> Iterator[None]:
 
 
 class _Keeper:
-    """Keeps outcomes in the journal and counts them."""
+    """Keeps outcomes in the journal, counts them, and knows when enough is spent."""
 
-    def __init__(self, journal: Journal, progress: Progress) -> None:
-        self._journal, self._progress = journal, progress
-
-    def sent(self, key: str) -> None:
-        """See ``executors.Keeper``."""
+    def __init__(self, journal: Journal, tally: Tally, spending: Spending) -> None:
+        self._journal, self._tally, self._spending = journal, tally, spending
+        self.sent = journal.note_sent
 
     def keep(self, entry: JournalEntry) -> None:
         """See ``executors.Keeper``."""
         self._journal.append(entry)
-        self._progress.count(entry.status)
+        self._tally.count(entry.status, entry.error)
+        self._spending.add(entry.usage, entry.status)
 
     def enough(self) -> str | None:
         """See ``executors.Keeper``."""
-        return None
+        return self._spending.reason()
 
 
 def ask(
     path: Path,
     plan: Plan,
     journal: Journal,
+    spending: Spending,
     open_executor: Callable[[], contextlib.AbstractContextManager[executors.Executor]],
 ) -> int:
     """Ask what is missing and keep each outcome at once; start nothing where nothing is missing.
@@ -225,26 +233,62 @@ def ask(
         How many requests were asked.
     """
     n_keys = len({key for _, key in plan.rows})
-    log.info(
-        "%d requests, %d outcomes known, %d to ask",
-        len(plan.rows),
-        n_keys - len(plan.missing),
-        len(plan.missing),
-    )
+    n_known = n_keys - len(plan.missing)
+    log.info("%d requests, %d outcomes known, %d to ask", len(plan.rows), n_known, len(plan.missing))
+    n_others = len(journal) - sum(key in journal for key in {key for _, key in plan.rows})
+    if n_others:
+        log.info("%d further outcomes belong to no request of this file and are kept", n_others)
     if not plan.missing:
         return 0
-    with terminable(), open_executor() as executor, Progress(n_keys - len(plan.missing), n_keys) as progress:
+    if reason := spending.reason():
+        raise RemeasureError(reason)
+    with (
+        terminable(),
+        open_executor() as executor,
+        Tally(n_known, n_keys, spending.words) as tally,
+    ):
         try:
-            executor.run(missing_calls(path, plan), _Keeper(journal, progress))
+            executor.run(missing_calls(path, plan), _Keeper(journal, tally, spending))
         finally:
-            log.info(progress.line())
-    return progress.asked
+            log.info(tally.line())
+    return tally.n_now
 
 
-def responses(plan: Plan, journal: Journal) -> Iterator[Response]:
-    """Yield one response for every request, in request order."""
+class AnsweredBy(Record, kw_only=True):
+    """How many of a cell's outcomes came from one model and server."""
+
+    model: str | None
+    """Name in the reply."""
+    server: str | None
+    """Build and hardware, as far as they were told."""
+    n: int
+
+
+def answered_by(counted: Counter[tuple[str | None, str | None]], path: Path) -> list[AnsweredBy]:
+    """Return who answered a cell; a mixture is said aloud, for its numbers belong to no single model.
+
+    Args:
+        counted: outcomes by model and server.
+        path: the responses, for the log.
+    """
+    found = [
+        AnsweredBy(model=model, server=server, n=n)
+        for (model, server), n in sorted(counted.items(), key=lambda item: [name or "" for name in item[0]])
+    ]
+    if len(found) > 1:
+        parts = "; ".join(f"{one.model or 'unnamed'} on {one.server or 'unknown'}: {one.n}" for one in found)
+        log.warning("%s: MIXED: answers come from %d models or servers: %s", path, len(found), parts)
+    return found
+
+
+def responses(
+    plan: Plan, journal: Journal, counted: Counter[tuple[str | None, str | None]]
+) -> Iterator[Response]:
+    """Yield one response for every request, in request order; count who answered."""
     for custom_id, key in plan.rows:
         entry = journal.get(key)
+        if entry is not None and entry.status in FINAL:
+            counted[entry.model, entry.server] += 1
         if entry is None:
             yield Response(custom_id=custom_id, key=key, status="not_sent", text=None, error="not_sent")
         else:

@@ -1,7 +1,9 @@
 """The memory of a cell: every outcome, one line each, appended at once and never changed."""
 
-import fcntl
+import contextlib
 import os
+import re
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,58 +11,78 @@ import msgspec
 
 from remeasure import jsonl
 from remeasure.errors import RemeasureError
+from remeasure.leases import Lease, holder_of
 from remeasure.records import JournalEntry, Status
 
 # Of several outcomes of one key the highest rank counts, and of equal ones the last, files in order of name.
 # A final outcome is never asked again; a failed one is.
 _RANK: dict[Status, int] = {"not_sent": 0, "failed": 1, "refused": 2, "cut_off": 3, "answered": 4}
 FINAL = ("answered", "cut_off", "refused")
+SHARD = re.compile(r"[1-9]\d*of[1-9]\d*")
 
 
 class Journal:
     """Outcomes by key: reads all ``*.jsonl`` of its folder, appends to one of them.
 
     Only places and statuses are kept in memory; ``get`` reads the line. A context manager: entering takes the
-    lock of its own file (the operating system gives it back when the process ends, however it ends), sets a
-    torn last line aside into ``<name>.torn`` and reads what is there.
+    lease of its own file (``leases``), sets a torn last line aside into ``<name>.jsonl.torn`` and reads all.
+    Every sending is noted before it happens in ``<name>.sent``, so that an outcome can say how often its
+    request was sent, also by runs that were killed before the reply came.
+
+    Args:
+        folder: all journals of one cell.
+        name: this one: ``answers``, or ``3of8`` for a shard. Shards of one number may be written side by
+            side, anything else of a cell may not.
 
     Raises:
-        RemeasureError: another process writes this file; a line that is not the last is damaged (file and
+        RemeasureError: another process asks this cell; a line that is not the last is damaged (file and
             line); the folder cannot be written.
     """
 
-    def __init__(self, folder: Path, name: str = "answers.jsonl") -> None:
+    def __init__(self, folder: Path, name: str = "answers") -> None:
         self._folder = Path(folder)
-        self._own = self._folder / name
+        self._name = name
+        self._own = self._folder / f"{name}.jsonl"
         self._place: dict[str, tuple[int, Path, int, int]] = {}
+        self._n_sent: dict[str, int] = {}
         self._decoder = msgspec.json.Decoder(JournalEntry)
-        self._file = -1
         self._size = 0
+        self._is_dirty = False
+        self._ended = threading.Event()
 
     def __enter__(self) -> "Journal":
-        try:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            self._file = os.open(self._own, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
-        except OSError as error:
-            raise RemeasureError(
-                f"{self._own}: cannot be written ({error.strerror}); answers must be kept there, "
-                "make the folder writable"
-            ) from None
-        try:
-            self._lock()
+        with contextlib.ExitStack() as stack:
+            try:
+                self._folder.mkdir(parents=True, exist_ok=True)
+                self._lease = stack.enter_context(Lease(self._folder / f"{self._name}.lock"))
+                self._file = self._open(self._own, stack)
+                self._sent_file = self._open(self._own.with_suffix(".sent"), stack)
+            except OSError as error:
+                raise RemeasureError(
+                    f"{self._folder}: cannot be written ({error.strerror}); answers must be kept there, "
+                    "make the folder writable"
+                ) from None
+            self._check_others()
             self._set_torn_line_aside()
             for path in sorted(self._folder.glob("*.jsonl")):
                 self._read(path)
-        except BaseException:
-            os.close(self._file)
-            raise
+            for path in sorted(self._folder.glob("*.sent")):
+                self._read_sent(path)
+            syncing = threading.Thread(target=self._sync_often, daemon=True)
+            syncing.start()
+            stack.callback(syncing.join)
+            stack.callback(self._ended.set)
+            self._close = stack.pop_all().close
         return self
 
     def __exit__(self, *_) -> None:
-        os.close(self._file)
+        self._close()
 
     def __len__(self) -> int:
         return len(self._place)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._place
 
     def status(self, key: str) -> Status | None:
         """Return the status of a key's outcome; null where there is none."""
@@ -80,12 +102,22 @@ class Journal:
             stream.seek(start)
             return self._decoder.decode(stream.read(length))
 
+    def note_sent(self, key: str) -> None:
+        """Note that a request is sent now."""
+        os.write(self._sent_file, key.encode() + b"\n")
+        self._n_sent[key] = self._n_sent.get(key, 0) + 1
+
     def append(self, entry: JournalEntry) -> None:
-        """Write one outcome; when this returns, no crash of this process can lose it.
+        """Write one outcome; no end of this process can lose it then, and a second later none of the machine.
 
         Raises:
-            RemeasureError: the line cannot be written whole (full disk); nothing before it is lost.
+            RemeasureError: the line cannot be written whole (full disk), or another process has taken over;
+                nothing before it is lost.
         """
+        self._lease.check()
+        n_sent = self._n_sent.pop(entry.key, 0)
+        if n_sent > entry.attempts:
+            entry = msgspec.structs.replace(entry, attempts=n_sent)
         line = jsonl.encode(entry) + b"\n"
         try:
             written = 0
@@ -97,17 +129,36 @@ class Journal:
                 f"{self._own}: answer of {entry.custom_id!r} cannot be kept ({error.strerror}); "
                 "make room and rerun, all answers before it are kept"
             ) from None
+        self._is_dirty = True
         self._note(entry, self._own, self._size, len(line))
         self._size += len(line)
 
-    def _lock(self) -> None:
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise RemeasureError(
-                f"{self._own}: another process is asking this cell right now; wait until it has finished "
-                "or stop it, then rerun: no answer is lost"
-            ) from None
+    @staticmethod
+    def _open(path: Path, stack: contextlib.ExitStack) -> int:
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
+        stack.callback(os.close, file)
+        return file
+
+    def _check_others(self) -> None:
+        """Raise where the cell is asked in another division right now: both would ask the same."""
+        group = _group(self._name)
+        for path in sorted(self._folder.glob("*.lock")):
+            if _group(path.stem) != group and (holder := holder_of(path)):
+                raise RemeasureError(
+                    f"{self._folder}: {holder} is asking this cell right now, as {path.stem}; wait until it "
+                    "has finished or stop it, then rerun: no answer is lost"
+                )
+
+    def _sync_often(self) -> None:
+        """Bring what was written to the disk once a second; for each line it would cost too much."""
+        while not self._ended.wait(1.0):
+            self._sync()
+        self._sync()
+
+    def _sync(self) -> None:
+        if self._is_dirty:
+            self._is_dirty = False
+            os.fdatasync(self._file)
 
     def _set_torn_line_aside(self) -> None:
         """Move what follows the last line end of the own file out of it; the request is asked again."""
@@ -128,12 +179,20 @@ class Journal:
         for number, start, line in _lines(path):
             try:
                 entry = self._decoder.decode(line)
-            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
                 raise RemeasureError(
                     f"{path} line {number}: damaged journal line ({error}); restore the file, or delete this "
                     "line if its request may be asked again"
                 ) from None
             self._note(entry, path, start, len(line))
+
+    def _read_sent(self, path: Path) -> None:
+        """Count the sendings of requests that have no final outcome."""
+        with open(path, "rb") as stream:
+            for line in stream:
+                key = line[:-1].decode("ascii", "replace")
+                if line.endswith(b"\n") and not self.is_final(key):
+                    self._n_sent[key] = self._n_sent.get(key, 0) + 1
 
     def _note(self, entry: JournalEntry, path: Path, start: int, length: int) -> None:
         rank = _RANK[entry.status]
@@ -150,3 +209,8 @@ def _lines(path: Path) -> Iterator[tuple[int, int, bytes]]:
                 return
             yield number, start, line
             start += len(line)
+
+
+def _group(name: str) -> str:
+    """Return what may be written side by side: the shards of one number."""
+    return name[name.index("of") :] if SHARD.fullmatch(name) else name

@@ -162,6 +162,12 @@ class Wiring:
         """Files that a model's own server needs; a hosted model needs none."""
         return [verified(p) for p in self.plan.study_executor(run, study, model).get("files", {}).values()]
 
+    def shards(self, wildcards) -> list[str]:
+        """The parts that a cell's requests are split into; none where one job asks them all."""
+        n = self.plan.shards(wildcards.run, wildcards.study, wildcards.bench, wildcards.arm)
+        here = "results/{run}/{study}/{bench}/{arm}/{model}/shards".format(**wildcards)
+        return [f"{here}/{number}of{n}.json" for number in range(1, n + 1)] if n > 1 else []
+
     # -- verdicts and tables -------------------------------------------------------------------------------
 
     def verdict(self, wildcards) -> dict[str, Any]:

@@ -1,8 +1,10 @@
 """The HTTP executor against a real server on the loopback address that fails in every way."""
 
 import base64
+import threading
 import time
 
+import msgspec
 import pytest
 
 from keeper import MemoryKeeper
@@ -25,21 +27,19 @@ def call(prompt: str, **more) -> Call:
 
 
 def run(server: Loopback, calls, root=None, base_url=None, **more) -> dict[str, JournalEntry]:
-    settings = {
-        "base_url": base_url or server.base_url,
-        "dialect": "embedded",
-        "concurrency": 4,
-        "timeout_s": 5.0,
-        "base_wait_s": 0.01,
-        "max_wait_s": 0.05,
-    }
-    given = HttpSettings(**(settings | more))
+    given = settings(server, **({"base_url": base_url} if base_url else {}), **more)
     keeper = MemoryKeeper()
     executor = HttpExecutor(given, "toy", root, given.base_url, given.api_key_env)
     executor.run(iter(calls), keeper)
     entries = keeper.entries
     assert len({entry.key for entry in entries}) == len(entries)
     return {entry.custom_id: entry for entry in entries}
+
+
+def settings(server: Loopback, **more) -> HttpSettings:
+    """Settings of a patient test."""
+    given = {"base_url": server.base_url, "dialect": "embedded", "concurrency": 4, "timeout_s": 5.0}
+    return HttpSettings(**(given | {"base_wait_s": 0.01, "max_wait_s": 0.05} | more))
 
 
 def one(behaviour, n_times: int | None = None, **more) -> tuple[JournalEntry, Loopback]:
@@ -53,7 +53,7 @@ def test_an_answer_becomes_an_outcome_with_usage_and_the_raw_body():
     entry, server = one("ok")
     assert (entry.status, entry.text, entry.finish, entry.model) == ("answered", "answer to p", "stop", "toy")
     assert entry.usage == {"prompt_tokens": 1, "completion_tokens": 3} and entry.error is None
-    assert entry.raw["choices"][0]["finish_reason"] == "stop" and entry.attempts == 1
+    assert msgspec.json.decode(entry.raw)["choices"][0]["finish_reason"] == "stop" and entry.attempts == 1
     assert server.bodies == [
         {"model": "toy", "messages": [{"role": "user", "content": "p"}], "max_tokens": 5}
     ]
@@ -68,13 +68,13 @@ def test_an_answer_becomes_an_outcome_with_usage_and_the_raw_body():
         ("cut", "cut_stream: the reply ended before its end", 3),
         ("empty", "empty: status 200 with an empty body", 3),
         ("null", "empty: finish_reason 'stop' without a text", 3),
-        ("html", "not_json: status 200, but the body is not JSON: '<html><body>Please", 3),
+        ("html", "html: status 200, but a page instead of JSON, of a proxy perhaps: '<html>", 3),
+        ("garbage", "not_json: status 200, but the body is not JSON: '{\"choices\": ['", 3),
         ("status 400", "rejected: status 400: told 400", 1),
         ("status 404", "rejected: status 404: told 404", 1),
         ("status 501", "rejected: status 501: told 501", 1),
         ("status 302", "rejected: status 302: told 302", 1),
         ("no_choices", "not_a_completion", 1),
-        ("wrong_model", "wrong_model: asked 'toy', 'another' answered", 1),
     ],
 )
 def test_a_failure_has_its_class_and_its_number_of_sendings(behaviour, kind, n_sent):
@@ -247,11 +247,178 @@ def test_a_refused_key_stops_the_run_at_once(status):
     assert server.n_calls <= 4
 
 
-def test_an_endpoint_that_is_not_there_is_a_connection_failure():
+def test_an_endpoint_that_is_not_there_is_one_line_before_anything_is_sent():
     with Loopback() as server:
         gone = server.base_url
-    entry = run(server, [call("p")], base_url=gone, attempts=Attempts(connection=2))["p"]
-    assert entry.error == "connection: ClientConnectorError" and entry.attempts == 2
+    with pytest.raises(RemeasureError, match=f"no endpoint answers: {gone}: .*; start the server"):
+        run(server, [call("p")], base_url=gone)
+
+
+def test_an_outage_is_waited_out_and_uses_up_no_request():
+    with Loopback() as server:
+        port = server.port
+        calls = (call(f"p{n}") for n in range(30))
+
+        def behave(prompt, nth):
+            if prompt == "p5":
+                server.close_soon()
+            return "ok"
+
+        server.behave = behave
+        again = Loopback(port=port)
+        threading.Timer(1.5, again.__enter__).start()
+        entries = run(server, calls, concurrency=2)
+    assert {entry.status for entry in entries.values()} == {"answered"} and len(entries) == 30
+    assert again.n_calls > 0
+    again.__exit__()
+
+
+def test_an_outage_that_lasts_stops_the_run_and_keeps_what_there_is():
+    with Loopback() as server:
+        server.behave = lambda prompt, nth: server.close_soon() or "ok" if prompt == "p2" else "ok"
+        given = settings(server, concurrency=1, patience_s=1.0)
+        keeper = MemoryKeeper()
+        with pytest.raises(RemeasureError, match=r"not reachable for \d+ s .*finished answers are kept"):
+            HttpExecutor(given, "toy", None, server.base_url).run(
+                iter([call(f"p{n}") for n in range(9)]), keeper
+            )
+    assert {entry.status for entry in keeper.entries} == {"answered"} and len(keeper.entries) >= 2
+
+
+def test_several_endpoints_share_the_work_and_the_least_loaded_is_first():
+    with Loopback(delay_s=0.02) as fast, Loopback(delay_s=0.2) as slow:
+        calls = (call(f"p{n}") for n in range(60))
+        entries = run(fast, calls, base_url=(fast.base_url, slow.base_url), concurrency=4)
+    assert len(entries) == 60 and fast.n_calls + slow.n_calls == 60
+    assert fast.n_calls > 3 * slow.n_calls > 0
+    assert fast.max_in_flight <= 4 and slow.max_in_flight <= 4
+
+
+def test_an_endpoint_that_dies_is_taken_out_and_its_requests_go_to_the_other():
+    with Loopback(delay_s=0.01) as good, Loopback(delay_s=0.01) as bad:
+        bad.behave = lambda prompt, nth: bad.close_soon() or "ok" if bad.n_calls == 5 else "ok"
+        calls = (call(f"p{n}") for n in range(60))
+        entries = run(good, calls, base_url=(good.base_url, bad.base_url), concurrency=2)
+    assert {entry.status for entry in entries.values()} == {"answered"} and len(entries) == 60
+    assert bad.n_calls < 10
+
+
+def test_an_endpoint_that_is_missing_at_the_start_does_not_matter_where_another_answers():
+    with Loopback() as gone:
+        pass
+    with Loopback() as server:
+        entries = run(server, [call(f"p{n}") for n in range(5)], base_url=(gone.base_url, server.base_url))
+    assert len(entries) == 5 and server.n_calls == 5
+
+
+def test_a_server_that_is_overloaded_gets_fewer_requests_at_a_time():
+    with Loopback(delay_s=0.02) as server:
+        server.behave = lambda prompt, nth: "status 503" if server.in_flight > 3 else "ok"
+        entries = run(
+            server, (call(f"p{n}") for n in range(120)), concurrency=16, attempts=Attempts(server_error=9)
+        )
+    assert {entry.status for entry in entries.values()} == {"answered"}
+    n_refused = server.n_calls - 120
+    # 16 at once, halved to 8 and 4; then a probe upwards now and then: far fewer than one refusal per answer.
+    assert 13 <= n_refused < 60
+
+
+def test_the_wait_that_a_server_asks_for_holds_for_all_requests():
+    with Loopback() as server:
+        server.behave = lambda prompt, nth: "status 429 0.4" if server.n_calls == 3 else "ok"
+        run(server, [call(f"p{n}") for n in range(12)], concurrency=1)
+    gaps = [later - sooner for sooner, later in zip(server.times, server.times[1:], strict=False)]
+    assert [gap >= 0.39 for gap in gaps].count(True) == 1 and server.n_calls == 13
+
+
+def test_requests_per_minute_are_kept_from_the_first_second():
+    with Loopback() as server:
+        run(server, [call(f"p{n}") for n in range(30)], concurrency=30, requests_per_minute=600)
+    # 10 a second, one second's worth at once.
+    spent = server.times[-1] - server.times[0]
+    assert 1.8 <= spent <= 4.0
+    assert sum(moment - server.times[0] < 0.5 for moment in server.times) <= 16
+
+
+def test_tokens_per_minute_are_guessed_before_and_counted_after():
+    with Loopback() as server:
+        began = time.monotonic()
+        # 1,000 tokens are foreseen for each answer, 20,000 a second are allowed; 6 are counted in the end.
+        run(server, [call(f"p{n}", max_tokens=1000) for n in range(40)], tokens_per_minute=1_200_000)
+    assert time.monotonic() - began < 2.0 and server.n_calls == 40
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "message"),
+    [
+        ("error 429 insufficient_quota", "the quota is spent .status 429: told insufficient_quota."),
+        ("status 402", "the quota is spent .status 402: told 402."),
+        ("error 404 model_not_found", "wrong model: status 404: told model_not_found; correct `served_name`"),
+        ("wrong_model", "wrong model: asked 'toy', 'another' answered; correct `served_name`"),
+    ],
+)
+def test_what_would_fail_for_every_request_stops_the_run_at_once(behaviour, message):
+    with Loopback() as server:
+        server.behave = lambda prompt, nth: behaviour
+        with pytest.raises(RemeasureError, match=message):
+            run(server, (call(f"p{n}") for n in range(50)), concurrency=2)
+    assert server.n_calls <= 4
+
+
+def test_what_is_in_flight_when_the_run_stops_is_waited_for_and_kept():
+    with Loopback() as server:
+        server.behave = lambda prompt, nth: "error 429 insufficient_quota" if prompt == "p0" else "slow 0.3"
+        keeper = MemoryKeeper()
+        with pytest.raises(RemeasureError, match="quota"):
+            HttpExecutor(settings(server, concurrency=5), "toy", None, server.base_url).run(
+                (call(f"p{n}") for n in range(50)), keeper
+            )
+    assert sorted(entry.custom_id for entry in keeper.entries) == ["p1", "p2", "p3", "p4"]
+    assert server.n_calls == 5
+
+
+def test_a_server_of_another_model_is_found_out_before_anything_is_sent():
+    with Loopback("toy-instruct") as server, pytest.raises(RemeasureError, match="toy-instruct"):
+        run(server, [call("p")])
+    assert server.n_calls == 0
+
+
+def test_twenty_five_failures_in_a_row_are_an_outage_and_stop_the_run():
+    with Loopback() as server:
+        server.behave = lambda prompt, nth: "status 400"
+        keeper = MemoryKeeper()
+        with pytest.raises(
+            RemeasureError, match="25 requests failed one after the other, the last .'p24'. with"
+        ):
+            HttpExecutor(settings(server, concurrency=1), "toy", None, server.base_url).run(
+                (call(f"p{n}") for n in range(100)), keeper
+            )
+    assert len(keeper.entries) == 25
+
+
+def test_enough_is_enough():
+    with Loopback() as server:
+        keeper = MemoryKeeper(enough=lambda: "10 USD spent" if server.n_calls >= 3 else None)
+        with pytest.raises(RemeasureError, match="10 USD spent"):
+            HttpExecutor(settings(server, concurrency=1), "toy", None, server.base_url).run(
+                (call(f"p{n}") for n in range(100)), keeper
+            )
+    assert server.n_calls == 3 == len(keeper.entries)
+
+
+@pytest.mark.parametrize("depth", [300, 100_000])
+def test_json_that_is_nested_without_end_is_a_failure_and_no_crash(depth):
+    entry, _ = one(f"deep {depth}")
+    assert entry.status == "failed" and entry.raw is None
+
+
+def test_requests_that_wait_for_their_next_try_do_not_keep_others_from_being_sent():
+    with Loopback() as server:
+        server.behave = lambda prompt, nth: "status 500" if prompt in ("p0", "p1") and nth == 1 else "ok"
+        calls = (call(f"p{n}") for n in range(20))
+        run(server, calls, concurrency=2, base_wait_s=0.5, max_wait_s=0.5)
+    # The other 18 are asked while the first two wait.
+    assert sum(moment - server.times[0] < 0.4 for moment in server.times) == 20
 
 
 def test_a_failure_of_the_journal_stops_the_run():

@@ -104,7 +104,7 @@ def test_a_failed_outcome_is_asked_again_and_a_refused_one_is_not(tmp_path):
 def test_all_files_of_the_folder_are_read_and_only_the_own_one_is_written(tmp_path):
     other = jsonl.encode(entry("k1")) + b"\n" + b'{"torn'
     (tmp_path / "1of2.jsonl").write_bytes(other)
-    with Journal(tmp_path, "2of2.jsonl") as journal:
+    with Journal(tmp_path, "2of2") as journal:
         assert journal.get("k1") == entry("k1")
         journal.append(entry("k2"))
     assert (tmp_path / "1of2.jsonl").read_bytes() == other
@@ -113,7 +113,7 @@ def test_all_files_of_the_folder_are_read_and_only_the_own_one_is_written(tmp_pa
 
 def test_a_second_writer_gets_one_clear_line(tmp_path):
     with Journal(tmp_path):
-        with pytest.raises(RemeasureError, match="another process is asking this cell right now"):
+        with pytest.raises(RemeasureError, match="is asking this cell right now"):
             Journal(tmp_path).__enter__()
     with Journal(tmp_path):
         pass
@@ -126,7 +126,7 @@ def test_a_killed_writer_does_not_hold_the_lock(tmp_path):
     )
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
     assert process.stdout.readline() == b"locked\n"
-    with pytest.raises(RemeasureError, match="another process"):
+    with pytest.raises(RemeasureError, match="is asking this cell"):
         Journal(tmp_path).__enter__()
     process.kill()
     process.wait()

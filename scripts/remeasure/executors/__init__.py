@@ -99,6 +99,7 @@ class Attempts(Record, kw_only=True):
     cut_stream: int = 3
     empty: int = 3
     not_json: int = 3
+    html: int = 3
 
 
 class Endpoint(Speaking, kw_only=True):

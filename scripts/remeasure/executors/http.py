@@ -1,26 +1,39 @@
-"""The HTTP executor: many requests in flight to one OpenAI-compatible endpoint, one retry layer."""
+"""The HTTP executor: many requests in flight to one or several endpoints of a model, one retry layer.
+
+aiohttp and not the ``openai`` package: see ``benchmarks/README.md``.
+"""
 
 import asyncio
-import base64
+import concurrent.futures
+import contextlib
 import logging
-import os
+import signal
+import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import aiohttp
-import msgspec
 
-from remeasure import images, requests
 from remeasure.errors import RemeasureError
-from remeasure.executors import Call, Endpoint, Keeper
-from remeasure.executors.replies import PASSING, Failure, Outcome, of_http
-from remeasure.records import ImageRef, JournalEntry
+from remeasure.executors import Call, Endpoint, Keeper, served
+from remeasure.executors.keys import Key
+from remeasure.executors.pacing import Pacing
+from remeasure.executors.payload import Payloads
+from remeasure.executors.pool import Address, Pool
+from remeasure.executors.replies import HOPELESS, PASSING, Failure, Outcome, of_http
+from remeasure.records import JournalEntry
 
 log = logging.getLogger("remeasure.http")
 # A server that asks for a longer wait than this has closed for the day; the request fails.
 _LONGEST_WAIT_S = 600.0
+# How long requests in flight may go on when the process is told to end: cluster systems kill after 30 s.
+_DRAIN_S = 10.0
+# So many failed requests in a row, no outcome between, are an outage and not bad luck.
+_FAILED_IN_A_ROW = 25
+_MAX_REPLY_BYTES = 64 * 2**20
+# Rough tokens of an image where a limit of tokens per minute is kept; replaced by what the server counts.
+_IMAGE_TOKENS = 1000
 
 
 def wait_s(failure: Failure, n_failures: int, key: str, base_s: float, max_s: float) -> float:
@@ -31,85 +44,270 @@ def wait_s(failure: Failure, n_failures: int, key: str, base_s: float, max_s: fl
     """
     if failure.wait_s is not None:
         return failure.wait_s
-    return min(max_s, base_s * 2 ** (n_failures - 1)) * (1 + int(key[:4], 16) / 0xFFFF / 4)
+    return min(max_s, base_s * 2 ** min(n_failures - 1, 30)) * (1 + int(key[:4], 16) / 0xFFFF / 4)
 
 
 class HttpExecutor:
-    """Sends calls over HTTP; see ``Executor``."""
+    """Sends calls over HTTP; see ``Executor``.
+
+    Args:
+        endpoint: dialect, bounds and waits.
+        served_name: the model name that the server knows.
+        images_root: folder that the paths of image references start from.
+        base_url: one address or several that serve the same model, up to ``/v1``.
+        api_key_env: name of the environment variable that holds the key.
+        died: says why a server of ours is gone, null while it runs.
+        described: what answers, where it is known already; else the server is asked.
+    """
 
     def __init__(
         self,
         endpoint: Endpoint,
         served_name: str,
         images_root: Path,
-        base_url: str,
+        base_url: str | tuple[str, ...],
         api_key_env: str | None = None,
         died: Callable[[], str | None] = lambda: None,
+        described: str | None = None,
     ) -> None:
         self._endpoint = endpoint
-        self._served_name = served_name
-        self._dialect = requests.dialect_of(endpoint.dialect)
         self._names = (served_name, *endpoint.also_named)
-        self._root = images_root
-        self._url = base_url.rstrip("/") + "/chat/completions"
-        self._secret = _secret(api_key_env)
-        self._key_env = api_key_env
+        self._images_root = images_root
+        self._urls = [url.rstrip("/") for url in ([base_url] if isinstance(base_url, str) else base_url)]
+        self._key = Key(api_key_env)
         self._died = died
-        self._attempts = msgspec.to_builtins(endpoint.attempts)
+        self._servers = {url: described for url in self._urls}
+        self._attempts = {n: getattr(endpoint.attempts, n) for n in endpoint.attempts.__struct_fields__}
+        self._stopped: BaseException | None = None
+        self._pool: Pool | None = None
+        self._failed_in_a_row = 0
+        self._n_in_flight = self.max_in_flight = 0
 
     def run(self, calls: Iterator[Call], keeper: Keeper) -> None:
         """Answer all calls; see ``Executor.run``."""
-        with images.ImageReader() as self._images:
-            try:
-                asyncio.run(self._run(calls, keeper))
-            except BaseExceptionGroup as group:
-                raise _first(group) from None
+        self._calls, self._keeper = calls, keeper
+        with (
+            Payloads(self._endpoint, self._names[0], self._images_root) as self._payloads,
+            # One thread reads, hashes and encodes images: the loop goes on meanwhile.
+            concurrent.futures.ThreadPoolExecutor(1) as self._reading,
+        ):
+            asyncio.run(self._run())
+        if self._stopped is not None:
+            raise self._stopped
 
-    async def _run(self, calls: Iterator[Call], keeper: Keeper) -> None:
-        # No limit in the pool: a request must not wait there while its clock runs.
+    # -- the whole -----------------------------------------------------------------------------------------
+
+    async def _run(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._ended = asyncio.Event()
+        self._pacing = Pacing(
+            getattr(self._endpoint, "requests_per_minute", None),
+            getattr(self._endpoint, "tokens_per_minute", None),
+        )
         self._session = aiohttp.ClientSession(
+            # No limit in the connector: a request must not wait there while its clock runs.
             connector=aiohttp.TCPConnector(limit=0),
             timeout=aiohttp.ClientTimeout(total=self._endpoint.timeout_s),
-            headers={"Content-Type": "application/json"}
-            | ({"Authorization": f"Bearer {self._secret}"} if self._secret else {}),
+            headers={"Content-Type": "application/json"} | self._key.headers(),
             cookie_jar=aiohttp.DummyCookieJar(),
         )
-        async with self._session, asyncio.TaskGroup() as workers:
-            for _ in range(self._endpoint.concurrency):
-                workers.create_task(self._work(calls, keeper))
+        async with self._session:
+            with self._signals():
+                bad = await self._check_served()
+                bound = self._endpoint.concurrency
+                self._pool = Pool(self._urls, bound, self._endpoint.patience_s, self._is_there)
+                for address in self._pool.addresses:
+                    if address.url in bad:
+                        self._pool.take_out(address, "did not answer at the start")
+                # As many again may wait for their next try without keeping others from being sent.
+                self._n_spare = bound * len(self._urls)
+                async with asyncio.TaskGroup() as self._workers:
+                    for _ in range(bound * len(self._urls)):
+                        self._workers.create_task(self._work())
+            if self._pool is not None:
+                self._pool.close(asyncio.CancelledError())
+                self._tell()
 
-    async def _work(self, calls: Iterator[Call], keeper: Keeper) -> None:
-        for call in calls:
-            keeper.keep(await self._ask(call, keeper))
+    @contextlib.contextmanager
+    def _signals(self) -> Iterator[None]:
+        """Let SIGINT and SIGTERM end the step in order: what is in flight is waited for, and kept."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        task = asyncio.current_task()
 
-    async def _ask(self, call: Call, keeper: Keeper) -> JournalEntry:
+        def told() -> None:
+            if self._stopped is not None:
+                task.cancel()  # the second time
+                return
+            log.warning("told to end: waiting up to %g s for what is in flight", _DRAIN_S)
+            self._end(KeyboardInterrupt())
+            self._loop.call_later(_DRAIN_S, task.cancel)
+
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self._loop.add_signal_handler(number, told)
+        try:
+            yield
+        except asyncio.CancelledError:
+            if self._stopped is None:
+                raise
+        finally:
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._loop.remove_signal_handler(number)
+
+    def _end(self, reason: BaseException) -> None:
+        """Send nothing more; the first reason is the one that is raised in the end."""
+        if self._stopped is None:
+            self._stopped = reason
+        self._ended.set()
+        if self._pool is not None:
+            self._pool.close(reason)
+
+    def _tell(self) -> None:
+        bounds = ", ".join(f"{a.url} {int(a.limit)} of {a.bound}" for a in self._pool.addresses)
+        log.info("at most %d requests were in flight; bounds at the end: %s", self.max_in_flight, bounds)
+
+    # -- before the first request --------------------------------------------------------------------------
+
+    async def _check_served(self) -> list[str]:
+        """Ask every address what it serves, three times at most; return the ones that cannot be reached.
+
+        Raises:
+            RemeasureError: none answers, or one serves other models.
+        """
+        for n_looks in (1, 2, 3):
+            found = await asyncio.gather(*(served.look(self._session, url) for url in self._urls))
+            bad = {u: one.message for u, one in zip(self._urls, found, strict=True) if _is_bad(one)}
+            if len(bad) < len(self._urls):
+                break
+            if reason := self._died():
+                raise RemeasureError(reason)
+            if n_looks == 3:
+                said = self._key.out_of("; ".join(f"{url}: {text}" for url, text in bad.items()))
+                raise RemeasureError(f"no endpoint answers: {said}; start the server, or correct base_url")
+            await asyncio.sleep(self._endpoint.base_wait_s * n_looks)
+        for url, one in zip(self._urls, found, strict=True):
+            if not isinstance(one, Failure):
+                if one.models and not set(self._names) & set(one.models):
+                    raise RemeasureError(served.wrong_name(url, self._names[0], one.models))
+                self._servers[url] = self._servers[url] or one.build
+        return list(bad)
+
+    async def _is_there(self, url: str) -> bool:
+        """Return whether an address answers again; a server of ours that has ended never will."""
+        if reason := self._died():
+            self._end(RemeasureError(reason))
+        return not _is_bad(await served.look(self._session, url))
+
+    # -- one request after the other -----------------------------------------------------------------------
+
+    async def _work(self) -> None:
+        """Take calls until there are none; the calls that are left when the work ends are not sent."""
+        try:
+            while self._stopped is None:
+                if reason := self._keeper.enough():
+                    self._end(RemeasureError(reason))
+                    return
+                call = next(self._calls, None)
+                if call is None:
+                    return
+                entry = await self._ask(call)
+                self._keeper.keep(entry)
+                self._count(entry)
+        except _Ended:
+            return
+        except RemeasureError as error:
+            self._end(error)
+
+    def _count(self, entry: JournalEntry) -> None:
+        self._failed_in_a_row = self._failed_in_a_row + 1 if entry.status == "failed" else 0
+        if self._failed_in_a_row >= _FAILED_IN_A_ROW:
+            raise RemeasureError(
+                f"{', '.join(self._urls)}: {_FAILED_IN_A_ROW} requests failed one after the other, the last "
+                f"({entry.custom_id!r}) with {entry.error}; repair the cause and run the same command again: "
+                "finished answers are kept"
+            )
+
+    async def _ask(self, call: Call) -> JournalEntry:
         """Send a call until it has an outcome or its class of failure is used up."""
-        payload = self._payload(call)
+        template = self._payloads.template(call)
+        n_images = template.count(b'"type":"image_url"')
         started = time.monotonic()
         failures: dict[str, int] = {}
         while True:
-            keeper.sent(call.key)
-            reply = await self._send(payload)
-            attempts = sum(failures.values()) + 1
+            reply, address = await self._send_when_possible(call, template, n_images)
+            n_sent = sum(failures.values()) + 1
             if isinstance(reply, Outcome):
-                return self._entry(call, reply, attempts, started)
+                return self._entry(call, reply, n_sent, started, address)
             failures[reply.kind] = failures.get(reply.kind, 0) + 1
-            self._stop_if_hopeless(reply)
-            pause = wait_s(reply, attempts, call.key, self._endpoint.base_wait_s, self._endpoint.max_wait_s)
+            self._stop_if_hopeless(reply, address)
+            pause = wait_s(reply, n_sent, call.key, self._endpoint.base_wait_s, self._endpoint.max_wait_s)
             used_up = reply.kind not in PASSING or failures[reply.kind] >= self._attempts[reply.kind]
             if used_up or pause > _LONGEST_WAIT_S:
-                text = self._clean(f"{reply.kind}: {reply.message}")
-                log.warning("request %s failed after %d sendings: %s", call.custom_id, attempts, text)
-                failed = Outcome(status="failed", text=None, error=text, raw=self._clean_raw(reply.raw))
-                return self._entry(call, failed, attempts, started)
+                text = self._key.out_of(f"{reply.kind}: {reply.message}")
+                log.warning("request %s failed after %d sendings: %s", call.custom_id, n_sent, text)
+                failed = Outcome(status="failed", text=None, error=text, raw=reply.raw)
+                return self._entry(call, failed, n_sent, started, address)
             log.debug("request %s: %s, again in %.1f s", call.custom_id, reply.kind, pause)
-            await asyncio.sleep(pause)
+            if reply.kind == "rate_limit" and reply.wait_s is not None:
+                self._pool.pause(address, pause)  # for all requests, this one included
+            else:
+                await self._sleep(pause)
 
-    async def _send(self, payload: bytes) -> Outcome | Failure:
-        """Send once; the clock starts here."""
+    async def _sleep(self, seconds: float) -> None:
+        """Wait for the next try of one request, while another worker sends others in its stead."""
+        if self._n_spare > 0:
+            self._n_spare -= 1
+            self._workers.create_task(self._work())
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._ended.wait(), seconds)
+        if self._stopped is not None:
+            raise _Ended
+
+    async def _send_when_possible(
+        self, call: Call, template: bytes, n_images: int
+    ) -> tuple[Outcome | Failure, Address]:
+        """Wait for limits and for an address with room, then send once."""
+        n_tokens = 0.0
+        if self._pacing.is_on:
+            n_tokens = len(template) / 4 + n_images * _IMAGE_TOKENS + call.body.get("max_tokens", 0)
+            await self._pacing.admit(n_tokens)
+        data: bytes | list[bytes] = template
+        if n_images:
+            data = await self._loop.run_in_executor(self._reading, self._payloads.pieces, call, template)
         try:
-            async with self._session.post(self._url, data=payload, allow_redirects=False) as response:
-                return of_http(response.status, response.headers, await response.read(), self._names)
+            address = await self._pool.take()
+        except BaseException as reason:
+            if self._stopped is not None:
+                raise _Ended from None
+            raise reason from None
+        self._n_in_flight += 1
+        self.max_in_flight = max(self.max_in_flight, self._n_in_flight)
+        try:
+            self._keeper.sent(call.key)
+            sent_at = self._loop.time()
+            reply = await self._send(address, data)
+            self._learn(address, reply, sent_at)
+        finally:
+            self._n_in_flight -= 1
+            self._pool.give(address)
+        self._pacing.settle(n_tokens, getattr(reply, "usage", None))
+        return reply, address
+
+    async def _send(self, address: Address, data: bytes | list[bytes]) -> Outcome | Failure:
+        """Send once; the clock starts here."""
+        headers = None
+        if isinstance(data, list):
+            headers = {"Content-Length": str(sum(map(len, data)))}
+            data = _given_away(data)
+        try:
+            url = address.url + "/chat/completions"
+            async with self._session.post(url, data=data, headers=headers, allow_redirects=False) as response:
+                body = await _read(response)
+                if body is None:
+                    text = f"the reply is larger than {_MAX_REPLY_BYTES} bytes"
+                    return Failure(kind="rejected", message=text, status=response.status)
+                return of_http(response.status, response.headers, self._key.out_of_bytes(body), self._names)
         except TimeoutError:
             return Failure(kind="timeout", message=f"no reply within {self._endpoint.timeout_s:g} s")
         except aiohttp.ClientPayloadError:
@@ -120,31 +318,40 @@ class HttpExecutor:
             # The exception's text names the port, which differs from run to run.
             return Failure(kind="connection", message=type(error).__name__)
 
-    def _stop_if_hopeless(self, failure: Failure) -> None:
-        if failure.kind == "auth":
-            where = (
-                f"environment variable {self._key_env}"
-                if self._key_env
-                else "`api_key_env`, which is not set"
-            )
-            raise RemeasureError(
-                self._clean(f"{self._url}: the endpoint refuses the key ({failure.message}); check {where}")
-            )
-        reason = self._died() if failure.kind == "connection" else None
-        if reason:
+    def _learn(self, address: Address, reply: Outcome | Failure, sent_at: float) -> None:
+        """Tell the pool what a reply says about the address."""
+        if isinstance(reply, Failure) and reply.kind == "connection":
+            refused = reply.message == aiohttp.ClientConnectorError.__name__
+            if address.broke() or refused:
+                self._pool.take_out(address, reply.message)
+            return
+        address.answered()
+        if isinstance(reply, Outcome):
+            address.did_well()
+        elif reply.kind in ("rate_limit", "timeout") or reply.status in (503, 529):
+            address.is_overloaded(sent_at, self._loop.time())
+
+    def _stop_if_hopeless(self, failure: Failure, address: Address) -> None:
+        if failure.kind == "connection" and (reason := self._died()):
             raise RemeasureError(reason)
-
-    def _payload(self, call: Call) -> bytes:
-        wire = requests.translate(
-            call.body, self._dialect, self._served_name, self._endpoint.thinking_default
+        if failure.kind not in HOPELESS:
+            return
+        what = {
+            "auth": f"the endpoint refuses the key ({failure.message}); check {self._key.where}",
+            "quota": f"the quota is spent ({failure.message}); nothing more is sent: raise it, then run the "
+            "same command again",
+            "wrong_model": f"wrong model: {failure.message}; correct `served_name`, or add the name to "
+            "`also_named` where it is the same model",
+        }
+        raise RemeasureError(
+            self._key.out_of(f"{address.url}: {what[failure.kind]}; finished answers are kept")
         )
-        return msgspec.json.encode(requests.with_image_urls(wire, self._data_url))
 
-    def _data_url(self, ref: ImageRef) -> str:
-        data = self._images.read(msgspec.structs.replace(ref, path=str(self._root / ref.path)))
-        return f"data:{images.media_type(data)};base64,{base64.b64encode(data).decode('ascii')}"
+    # -- outcomes ------------------------------------------------------------------------------------------
 
-    def _entry(self, call: Call, outcome: Outcome, attempts: int, started: float) -> JournalEntry:
+    def _entry(
+        self, call: Call, outcome: Outcome, n_sent: int, started: float, address: Address
+    ) -> JournalEntry:
         return JournalEntry(
             key=call.key,
             custom_id=call.custom_id,
@@ -154,34 +361,37 @@ class HttpExecutor:
             usage=outcome.usage,
             model=outcome.model,
             error=outcome.error,
-            attempts=attempts,
+            attempts=n_sent,
             seconds=round(time.monotonic() - started, 3),
+            server=self._servers[address.url],
             raw=outcome.raw,
         )
 
-    def _clean(self, text: str) -> str:
-        """Take the key out of a text that a server may have echoed it in."""
-        return text.replace(self._secret, "[key]") if self._secret else text
 
-    def _clean_raw(self, raw: Any) -> Any:
-        return msgspec.json.decode(self._clean(msgspec.json.encode(raw).decode())) if self._secret else raw
+class _Ended(Exception):
+    """The work ended while a request waited: it is not sent, and asked next time."""
 
 
-def _secret(api_key_env: str | None) -> str | None:
-    if api_key_env is None:
-        return None
-    secret = os.environ.get(api_key_env, "").strip()
-    if not secret:
-        raise RemeasureError(
-            f"environment variable {api_key_env} is not set; export it with the endpoint's key and rerun"
-        )
-    return secret
+async def _given_away(pieces: list[bytes]) -> AsyncIterator[bytes]:
+    """Yield pieces and let go of each, so that memory holds what is being sent and not what was."""
+    pieces.reverse()
+    while pieces:
+        yield pieces.pop()
 
 
-def _first(group: BaseExceptionGroup) -> BaseException:
-    """Return the exception that ended the work: the first user error, else the first of all."""
-    user_errors = group.subgroup(RemeasureError)
-    found: BaseException = user_errors or group
-    while isinstance(found, BaseExceptionGroup):
-        found = found.exceptions[0]
-    return found
+async def _read(response: aiohttp.ClientResponse) -> bytes | None:
+    """Return the body of a reply; null where it is unreasonably large."""
+    if response.content_length is not None and response.content_length <= _MAX_REPLY_BYTES:
+        return await response.read()
+    parts, size = [], 0
+    async for part in response.content.iter_any():
+        parts.append(part)
+        size += len(part)
+        if size > _MAX_REPLY_BYTES:
+            return None
+    return b"".join(parts)
+
+
+def _is_bad(look: "served.Served | Failure") -> bool:
+    """Return whether nothing can be asked; an endpoint without a list of models may still answer."""
+    return isinstance(look, Failure) and look.kind in ("connection", "timeout", "html", "not_http")

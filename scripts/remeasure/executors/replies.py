@@ -1,6 +1,7 @@
 """What a reply means: one function from status and bytes to an outcome or a failure with a class."""
 
 import email.utils
+import re
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -10,8 +11,14 @@ import msgspec
 from remeasure.records import Record, Status
 
 # Classes of failures that pass by themselves; all others are permanent.
-PASSING = ("timeout", "connection", "rate_limit", "server_error", "cut_stream", "empty", "not_json")
+PASSING = ("timeout", "connection", "rate_limit", "server_error", "cut_stream", "empty", "not_json", "html")
+# Classes after which every further request would fail alike: the step stops with one sentence.
+HOPELESS = ("auth", "quota", "wrong_model")
 _FILTERED = ("content_filter", "content_policy_violation")
+_NO_QUOTA = ("insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "quota_exceeded")
+# Not the request's fault, by the meaning of the status: timeout, conflict, too early.
+_PASSING_4XX = (408, 409, 425)
+_MAX_DEPTH = 200
 
 
 class Failure(Record, kw_only=True):
@@ -22,6 +29,8 @@ class Failure(Record, kw_only=True):
     """One line without anything that differs between two runs (ports, times)."""
     wait_s: float | None = None
     """How long the server asks to wait."""
+    status: int | None = None
+    """HTTP status, where there was one."""
     raw: Any = None
 
 
@@ -74,51 +83,102 @@ def of_http(
         names: model names that are right.
         now: the time, for a ``Retry-After`` date.
     """
-    if status == 429 or (status >= 500 and status != 501):
-        return Failure(
-            kind="rate_limit" if status == 429 else "server_error",
-            message=_error_text(status, body),
-            wait_s=retry_after_s(headers.get("Retry-After"), time.time() if now is None else now),
-        )
-    if status in (401, 403):
-        return Failure(kind="auth", message=_error_text(status, body))
     if status != 200:
-        error = _error(body)
-        if error.get("code") in _FILTERED:
-            return Outcome(
-                status="refused", text=None, error=f"refused: {_error_text(status, body)}", raw=error
-            )
-        return Failure(kind="rejected", message=_error_text(status, body), raw=error or None)
+        return _of_error(status, headers, body, names, time.time() if now is None else now)
     if not body.strip():
-        return Failure(kind="empty", message="status 200 with an empty body")
+        return Failure(kind="empty", message="status 200 with an empty body", status=200)
     try:
         document = msgspec.json.decode(body)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        start = one_line(body[:80].decode("utf-8", "replace"))
-        return Failure(kind="not_json", message=f"status 200, but the body is not JSON: {start!r}")
-    return of_completion(document, names)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return _not_json(status, body)
+    if _is_too_deep(body):
+        return Failure(kind="not_a_completion", message="JSON nested too deeply to be kept", status=200)
+    return of_completion(document, names, _raw(body))
 
 
-def of_completion(document: Any, names: tuple[str, ...]) -> Outcome | Failure:
+def _is_too_deep(body: bytes) -> bool:
+    """Return whether JSON is nested more deeply than any reader of a journal can be sure to read."""
+    if body.count(b"[") + body.count(b"{") <= _MAX_DEPTH:
+        return False
+    depth = deepest = 0
+    for mark in re.findall(rb"[\[\]{}]", re.sub(rb'"(?:[^"\\]|\\.)*"', b"", body)):
+        depth += 1 if mark in b"[{" else -1
+        deepest = max(deepest, depth)
+    return deepest > _MAX_DEPTH
+
+
+def _raw(body: bytes) -> msgspec.Raw:
+    """Return a JSON body as it is kept: as it came, but in one line, for journals have one line per entry."""
+    return msgspec.Raw(msgspec.json.format(body, indent=-1) if b"\n" in body or b"\r" in body else body)
+
+
+def _of_error(
+    status: int, headers: Mapping[str, str], body: bytes, names: tuple[str, ...], now: float
+) -> Outcome | Failure:
+    """Return what a reply with another status than 200 means."""
+    error = _error(body)
+    code, kind = error.get("code"), error.get("type")
+    raw = _raw(body) if error and not _is_too_deep(body) else None
+    said = {"message": _error_text(status, body), "status": status}
+    if status == 402 or code in _NO_QUOTA or kind in _NO_QUOTA:
+        return Failure(kind="quota", **said)
+    if status == 429 or status in _PASSING_4XX or (status >= 500 and status != 501):
+        wait = retry_after_s(headers.get("Retry-After"), now)
+        return Failure(kind="rate_limit" if status == 429 else "server_error", wait_s=wait, **said)
+    if code in _FILTERED:
+        return Outcome(status="refused", text=None, error=f"refused: {said['message']}", raw=raw)
+    if status in (401, 403, 407):
+        return Failure(kind="auth", **said)
+    if status == 404 and (code == "model_not_found" or _names_model(error, names)):
+        return Failure(kind="wrong_model", **said)
+    return Failure(kind="rejected", raw=raw, **said)
+
+
+def _names_model(error: dict[str, Any], names: tuple[str, ...]) -> bool:
+    """Return whether an error says that a model is not there: vLLM says so without a code of its own."""
+    said = str(error.get("message", ""))
+    return "model" in said.lower() and any(name in said for name in names)
+
+
+def _not_json(status: int, body: bytes) -> Failure:
+    start = body.lstrip()[:80].decode("utf-8", "replace")
+    if start.startswith("<"):
+        text = f"status {status}, but a page instead of JSON, of a proxy perhaps: {one_line(start)!r}"
+        return Failure(kind="html", message=text, status=status)
+    text = f"status {status}, but the body is not JSON: {one_line(start)!r}"
+    return Failure(kind="not_json", message=text, status=status)
+
+
+def of_completion(document: Any, names: tuple[str, ...], raw: Any = None) -> Outcome | Failure:
     """Return what a chat completion means.
+
+    Args:
+        document: the decoded reply.
+        names: model names that are right.
+        raw: what is kept of the reply; the document itself where nothing is given.
 
     Edges:
         An empty text with a regular end is an answer that is empty. No text at all is a failure, unless the
         reply was cut off.
     """
+    raw = document if raw is None else raw
     try:
         choice = document["choices"][0]
         message, finish = choice["message"], choice["finish_reason"]
         text, refusal = message.get("content"), message.get("refusal")
         found = document.get("model")
-        usage = {name: value for name, value in (document.get("usage") or {}).items() if type(value) is int}
+        usage = {n: v for n, v in (document.get("usage") or {}).items() if type(v) is int and 0 <= v < 2**53}
     except (KeyError, IndexError, TypeError, AttributeError):
         return Failure(
-            kind="not_a_completion", message="JSON without choices, message or finish_reason", raw=document
+            kind="not_a_completion", message="JSON without choices, message or finish_reason", raw=raw
         )
+    if any(value is not None and not isinstance(value, str) for value in (text, refusal, found, finish)):
+        text = "content, refusal, model or finish_reason is not a text"
+        return Failure(kind="not_a_completion", message=text, raw=raw)
     if found is not None and found not in names:
-        return Failure(kind="wrong_model", message=f"asked {names[0]!r}, {found!r} answered", raw=document)
-    common = {"finish": finish, "usage": usage or None, "model": found, "raw": document}
+        text = f"asked {names[0]!r}, {one_line(found, 100)!r} answered"
+        return Failure(kind="wrong_model", message=text, raw=raw)
+    common = {"finish": finish, "usage": usage or None, "model": found, "raw": raw}
     if refusal or finish == "content_filter":
         return Outcome(
             status="refused", text=text, error=f"refused: {one_line(refusal or 'content filter')}", **common
@@ -127,17 +187,19 @@ def of_completion(document: Any, names: tuple[str, ...]) -> Outcome | Failure:
         error = f"cut_off: {usage['completion_tokens']} tokens" if "completion_tokens" in usage else "cut_off"
         return Outcome(status="cut_off", text=text, error=error, **common)
     if finish != "stop":
-        return Failure(kind="not_a_completion", message=f"finish_reason {finish!r}", raw=document)
-    if not isinstance(text, str):
-        return Failure(kind="empty", message="finish_reason 'stop' without a text", raw=document)
+        return Failure(kind="not_a_completion", message=f"finish_reason {finish!r}", raw=raw)
+    if text is None:
+        return Failure(kind="empty", message="finish_reason 'stop' without a text", raw=raw)
     return Outcome(status="answered", text=text, **common)
 
 
 def _error(body: bytes) -> dict[str, Any]:
     """Return the error object of a body; empty where there is none."""
     try:
-        error = msgspec.json.decode(body)["error"]
-    except (msgspec.MsgspecError, UnicodeDecodeError, KeyError, TypeError):
+        document = msgspec.json.decode(body)
+        # Older vLLM puts the fields at the top.
+        error = document if "error" not in document and "message" in document else document["error"]
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, KeyError, TypeError):
         return {}
     return error if isinstance(error, dict) else {"message": str(error)}
 
