@@ -12,7 +12,7 @@ from remeasure import cli, fingerprint, jsonl
 from remeasure.files import sha256_file, write_text
 from remeasure.options import decode
 from remeasure.tables import cells as cell_rows
-from remeasure.tables import chain, contrasts, csv_text, figure, inputs, markdown, published, wide
+from remeasure.tables import chain, contrasts, csv_text, figure, inputs, markdown, published, servers, wide
 from remeasure.tables.chain import CellChain, Provenance
 from remeasure.tables.inputs import Cell, TableSettings
 
@@ -55,11 +55,12 @@ def work(args: argparse.Namespace) -> None:
         chain.check(cell.chain[:2], hashes)
 
     write_text(args.out_wide, csv_text.render(wide.columns(settings), wide.rows(cells, settings)))
-    rows = cell_rows.rows(cells, printed, settings)
+    answered = servers.of_cells(chains, records)
+    rows = cell_rows.rows(cells, printed, settings, answered)
     write_text(args.out_cells, csv_text.render(cell_rows.COLUMNS, rows))
     rows = [contrasts.row(contrast, settings) for contrast in compared]
     write_text(args.out_contrasts, csv_text.render(contrasts.COLUMNS, rows))
-    write_text(args.out_markdown, markdown.render(cells, printed, compared, settings))
+    write_text(args.out_markdown, markdown.render(cells, printed, compared, settings, answered))
     write_text(args.out_figure, figure.render(cells, printed, settings))
     outputs = [args.out_wide, args.out_cells, args.out_contrasts, args.out_markdown, args.out_figure]
     document = Provenance(

@@ -92,7 +92,7 @@ def digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def write_record(path: Path, stage: str, inputs, outputs) -> Path:
+def write_record(path: Path, stage: str, inputs, outputs, facts=None) -> Path:
     """Write a stage record with the files' real hashes."""
     jsonl.write_json(
         path,
@@ -102,6 +102,7 @@ def write_record(path: Path, stage: str, inputs, outputs) -> Path:
             code="0" * 16,
             inputs={str(name): digest(name) for name in inputs},
             outputs={str(name): digest(name) for name in outputs},
+            facts=facts or {},
         ),
     )
     return path
@@ -113,12 +114,13 @@ def put(path: Path, text: str) -> Path:
     return path
 
 
-def write_table_inputs(root: Path, outcomes, *, status_of=None):
+def write_table_inputs(root: Path, outcomes, *, status_of=None, answered_by=None):
     """Write a whole table's cells with records.
 
     Args:
         root: working directory.
         outcomes: (bench, arm) to list of right or wrong.
+        answered_by: (bench, arm) to the models and servers on record.
         status_of: (bench, arm, number) to response status, where it is not "answered".
 
     Returns:
@@ -140,7 +142,9 @@ def write_table_inputs(root: Path, outcomes, *, status_of=None):
         ]
         folder = write_cell(root, bench, arm, lines)
         responses = put(folder / "responses.jsonl", f"responses of {bench} {arm}")
-        stages.append(write_record(folder / "answers.json", "collect_responses", [pages], [responses]))
+        facts = {"answered_by": (answered_by or {}).get((bench, arm), [])}
+        record = folder / "answers.json"
+        stages.append(write_record(record, "collect_responses", [pages], [responses], facts))
         outputs = [folder / "graded.jsonl", folder / "score.json"]
         stages.append(write_record(folder / "grade.json", "grade", [responses, pages], outputs))
         scores.append(outputs[1])

@@ -32,8 +32,8 @@ def here(tmp_path, monkeypatch):
     return Path(".")
 
 
-def make(here, outcomes=OUTCOMES, status_of=None, **changes):
-    files = tablekit.write_table_inputs(here, outcomes, status_of=status_of)
+def make(here, outcomes=OUTCOMES, status_of=None, answered_by=None, **changes):
+    files = tablekit.write_table_inputs(here, outcomes, status_of=status_of, answered_by=answered_by)
     settings = tablekit.table_settings(**(SMALL | changes))
     return make_table.main(tablekit.table_argv(here, files, PUBLISHED, settings))
 
@@ -77,6 +77,19 @@ def test_a_cell_row_says_what_its_number_rests_on_and_how_it_stands_to_the_paper
         "recall_at_k": "",
     }
     assert {name: row[name] for name in expected} == expected
+
+
+def test_a_cell_that_two_servers_answered_is_flagged_beside_its_number_and_on_the_page(here):
+    first = {"model": "toy", "server": "vllm 0.19.0, H100", "n": 3}
+    two = [first, {"model": "toy", "server": None, "n": 1}]
+    answered_by = {("nq", "traf"): two, ("nq", "naive"): [first | {"n": 4}]}
+    assert make(here, answered_by=answered_by) == 0
+    found = {(row["bench"], row["arm"]): row for row in rows(".cells.csv")}
+    assert found["nq", "traf"]["mixed"] == "yes" and found["nq", "naive"]["mixed"] == "no"
+    assert found["nq", "traf"]["answered_by"] == "toy on vllm 0.19.0, H100: 3; toy on unknown: 1"
+    assert (
+        "**Mixed: the answers of nq traf come from more than one model or server**" in part(".md").read_text()
+    )
 
 
 def test_contrasts_are_paired_and_corrected_over_all_that_are_shown(here):

@@ -9,6 +9,7 @@ from remeasure.records import Score
 from remeasure.tables.csv_text import decimals
 from remeasure.tables.inputs import Cell, TableSettings
 from remeasure.tables.published import Published
+from remeasure.tables.servers import Servers
 
 STATUSES = ("answered", "cut_off", "refused", "failed", "not_sent")
 FAILURES = (*STATUSES[1:], "empty", "unreadable", "judge_failed", "judge_unreadable")
@@ -31,6 +32,9 @@ COLUMNS = (
     "grader",
     "reader",
     "judge",
+    "answered_by",
+    "judged_by",
+    "mixed",
     "corpus",
     "k",
     "recall_at_k",
@@ -84,7 +88,7 @@ def verdict(cell: Cell, published: Published | None, settings: TableSettings) ->
     return stats.verdict(scaled, published.value, published.noise, fields)
 
 
-def row(cell: Cell, published: Published | None, settings: TableSettings) -> dict[str, Any]:
+def row(cell: Cell, published: Published | None, settings: TableSettings, servers: Servers) -> dict[str, Any]:
     """Return the row of one cell; numbers in the table's unit with two decimals."""
 
     def scaled(share: float | None) -> str | None:
@@ -113,6 +117,9 @@ def row(cell: Cell, published: Published | None, settings: TableSettings) -> dic
         "grader": score.grader,
         "reader": score.reader,
         "judge": score.judge,
+        "answered_by": "; ".join(servers.answered_by),
+        "judged_by": "; ".join(servers.judged_by),
+        "mixed": "yes" if servers.is_mixed else "no",
         "corpus": score.corpus,
         "k": score.k,
         "recall_at_k": scaled(score.recall_at_k),
@@ -127,6 +134,7 @@ def rows(
     cells: Mapping[tuple[str, str], Cell],
     published: Mapping[tuple[str, str], Published],
     settings: TableSettings,
+    servers: Mapping[tuple[str, str], Servers],
 ) -> list[dict[str, Any]]:
     """Return one row per cell, in table order."""
-    return [row(cell, published.get(key), settings) for key, cell in cells.items()]
+    return [row(cell, published.get(key), settings, servers[key]) for key, cell in cells.items()]

@@ -8,6 +8,7 @@ from remeasure.tables.contrasts import Contrast
 from remeasure.tables.csv_text import decimals
 from remeasure.tables.inputs import Cell, TableSettings
 from remeasure.tables.published import Published
+from remeasure.tables.servers import Servers, warning
 
 Cells = Mapping[tuple[str, str], Cell]
 Printed = Mapping[tuple[str, str], Published]
@@ -148,7 +149,13 @@ def comparability(cells: Cells, published: Printed, settings: TableSettings) -> 
     return "The protocol fields on record are those of the paper."
 
 
-def render(cells: Cells, published: Printed, contrasts: Sequence[Contrast], settings: TableSettings) -> str:
+def render(
+    cells: Cells,
+    published: Printed,
+    contrasts: Sequence[Contrast],
+    settings: TableSettings,
+    servers: Mapping[tuple[str, str], Servers],
+) -> str:
     """Return the whole page."""
     readers = sorted({cell.score.reader for cell in cells.values()})
     judges = sorted({cell.score.judge for cell in cells.values() if cell.score.judge})
@@ -159,6 +166,7 @@ def render(cells: Cells, published: Printed, contrasts: Sequence[Contrast], sett
         f"Run `{settings.run}`, table `{settings.table}`, in {settings.unit}. Reader: {'; '.join(readers)}. "
         f"Judge: {'; '.join(judges) or 'none'}.\n",
         comparability(cells, published, settings) + "\n",
+        *filter(None, [warning(servers)]),
         paper_layout(cells, settings),
         "## Cells\n",
         "*Value* repeats the original's grading, flaws included; *strict* corrects it and leaves items "
