@@ -293,6 +293,46 @@ def test_a_terminated_run_keeps_its_answers_and_stops_its_server(cell, tmp_path,
     assert len(cell.journal()) == 12
 
 
+def test_what_is_in_flight_when_the_run_is_told_to_end_is_waited_for_and_kept(cell, server):
+    server.behave = lambda prompt, nth: "slow 0.5"
+    run = cell.start({"kind": "http", "base_url": server.base_url, "concurrency": 3})
+    while server.n_calls < 3 and run.poll() is None:
+        time.sleep(0.01)
+    run.terminate()
+    said = run.communicate()[1]
+    assert run.returncode == 130 and "told to end: waiting up to 10 s for what is in flight" in said
+    assert server.n_calls == 3 == len(cell.journal())
+
+
+def test_the_second_signal_ends_a_run_at_once(cell, server):
+    server.behave = lambda prompt, nth: "hang"
+    run = cell.start({"kind": "http", "base_url": server.base_url, "concurrency": 3})
+    while server.n_calls < 3 and run.poll() is None:
+        time.sleep(0.01)
+    run.terminate()
+    time.sleep(0.3)
+    assert run.poll() is None
+    run.terminate()
+    said = run.communicate(timeout=3)[1]
+    assert run.returncode == 130 and "Traceback" not in said and not cell.journal()
+    # What was under way is known to have been sent.
+    server.behave = lambda prompt, nth: "ok"
+    assert cell.start({"kind": "http", "base_url": server.base_url}).wait() == 0
+    assert sorted(entry.attempts for entry in cell.journal()) == [1] * 9 + [2] * 3
+
+
+def test_a_full_disk_loses_nothing_that_was_kept(cell, server):
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (1500, 1500)); import signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)"
+    words = cell.arguments({"kind": "http", "base_url": server.base_url, "concurrency": 1})
+    code = f"{limit}; import sys; sys.path.insert(0, {str(SCRIPTS)!r}); import collect_responses; sys.exit(collect_responses.main(sys.argv[1:]))"
+    run = subprocess.run([sys.executable, "-c", code, *words], stderr=subprocess.PIPE, text=True)
+    assert run.returncode == 2 and "cannot be kept (File too large); make room and rerun" in run.stderr
+    n_kept = len(cell.journal())
+    assert 0 < n_kept < 12
+    assert cell.start({"kind": "http", "base_url": server.base_url}).wait() == 0
+    assert server.n_calls == 13 and len(cell.journal()) == 12  # the one that could not be kept, once more
+
+
 def kill_at_random_moments(folder: Path, n_rounds: int, seed: int) -> None:
     """Kill a cell of 500 requests again and again, finish it, and compare with what the server counted."""
     chance = random.Random(seed)
