@@ -1,11 +1,15 @@
 """One way to start a script: arguments, logging, one-line errors, exit codes."""
 
 import argparse
+import errno
 import logging
 import sys
 from collections.abc import Callable, Sequence
 
 from remeasure.errors import RemeasureError
+
+# What a full disk, a quota or a read-only folder say; never a defect of ours.
+_OF_THE_SURROUNDINGS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EFBIG)
 
 
 def run(
@@ -34,6 +38,16 @@ def run(
         if args.debug:
             raise
         print(f"error: {error}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        if args.debug or error.errno not in _OF_THE_SURROUNDINGS:
+            raise
+        place = error.filename or "a file"
+        print(
+            f"error: {place}: cannot be written ({error.strerror}); make room or make it writable, then rerun: "
+            "finished items are kept",
+            file=sys.stderr,
+        )
         return 2
     except KeyboardInterrupt:
         print("interrupted; finished items are kept, the same command goes on", file=sys.stderr)

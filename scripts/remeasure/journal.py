@@ -103,8 +103,18 @@ class Journal:
             return self._decoder.decode(stream.read(length))
 
     def note_sent(self, key: str) -> None:
-        """Note that a request is sent now."""
-        os.write(self._sent_file, key.encode() + b"\n")
+        """Note that a request is sent now.
+
+        Raises:
+            RemeasureError: it cannot be noted (full disk): its answer could not be kept either.
+        """
+        try:
+            os.write(self._sent_file, key.encode() + b"\n")
+        except OSError as error:
+            raise RemeasureError(
+                f"{self._own.with_suffix('.sent')}: cannot be written ({error.strerror}); make room and rerun, "
+                "all answers before it are kept"
+            ) from None
         self._n_sent[key] = self._n_sent.get(key, 0) + 1
 
     def append(self, entry: JournalEntry) -> None:

@@ -117,7 +117,8 @@ class Lease:
             if _read(self._file).get("token") != self._token:
                 self._is_lost = True
                 return
-            os.utime(self._file)
+            with contextlib.suppress(OSError):  # a server that is away for a moment
+                os.utime(self._file)
 
 
 def holder_of(path: Path) -> str | None:
