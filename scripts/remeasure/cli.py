@@ -44,8 +44,8 @@ def run(
             raise
         place = error.filename or "a file"
         print(
-            f"error: {place}: cannot be written ({error.strerror}); make room or make it writable, then rerun: "
-            "finished items are kept",
+            f"error: {place}: cannot be written ({error.strerror}); make room or make it writable, then "
+            "rerun: finished items are kept",
             file=sys.stderr,
         )
         return 2

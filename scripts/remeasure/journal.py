@@ -112,8 +112,8 @@ class Journal:
             os.write(self._sent_file, key.encode() + b"\n")
         except OSError as error:
             raise RemeasureError(
-                f"{self._own.with_suffix('.sent')}: cannot be written ({error.strerror}); make room and rerun, "
-                "all answers before it are kept"
+                f"{self._own.with_suffix('.sent')}: cannot be written ({error.strerror}); make room and "
+                "rerun, all answers before it are kept"
             ) from None
         self._n_sent[key] = self._n_sent.get(key, 0) + 1
 
