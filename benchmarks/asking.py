@@ -27,7 +27,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 HERE = Path(__file__).resolve().parent
-MODULE_OF = {"openai": "openai", "openai_aiohttp": "openai", "inspect_ai": "inspect_ai", "lm_eval": "lm_eval"}  # fmt: skip
+MODULE_OF = {
+    "openai": "openai",
+    "openai_aiohttp": "openai",
+    "inspect_ai": "inspect_ai",
+    "lm_eval": "lm_eval",
+}
 TITLES = {
     "floor": "floor: bare aiohttp loop",
     "image_floor": "floor: read, SHA-256, base64, send",
@@ -39,7 +44,8 @@ TITLES = {
     "ours": "ours, everything on",
 }
 HEADER = (
-    "client", "requests/s", "of floor's rate", "CPU ms per request", "× floor's CPU", "start, CPU s", "peak MB", "outcomes"
+    "client", "requests/s", "of floor's rate", "CPU ms per request", "× floor's CPU", "start, CPU s",
+    "peak MB", "outcomes",
 )  # fmt: skip
 
 
@@ -89,8 +95,22 @@ class Bench(NamedTuple):
             options = [str(word) for pair in words.items() for word in (f"--{pair[0]}", pair[1])]
             return [sys.executable, *counting, str(self.args.scripts / "collect_responses.py"), *options]
         python = str(self.args.peers) if client in MODULE_OF else sys.executable
-        options = ["--base-url", self.base_url, "--requests", str(requests), "--scripts", str(self.args.scripts)]
-        return [python, str(HERE / "asking_peers.py"), client, "--in-flight", str(self.args.in_flight), *options]
+        options = [
+            "--base-url",
+            self.base_url,
+            "--requests",
+            str(requests),
+            "--scripts",
+            str(self.args.scripts),
+        ]
+        return [
+            python,
+            str(HERE / "asking_peers.py"),
+            client,
+            "--in-flight",
+            str(self.args.in_flight),
+            *options,
+        ]
 
     def run(self, client: str, name: str = "requests.jsonl") -> Run:
         """Run a client once over a request file of the folder and measure its process, children included."""
@@ -116,7 +136,7 @@ class Bench(NamedTuple):
 
 
 def ours_said(folder: Path) -> dict[str, Any]:
-    """Return what our files say of a run: statuses, sendings beyond the first, seconds of the slowest answer."""
+    """Return what our files say of a run: statuses, sendings beyond the first, slowest answer in seconds."""
     n_again, slowest_s = 0, 0.0
     for path in (folder / "journal").glob("*.jsonl"):
         with open(path, "rb") as lines:
@@ -176,7 +196,10 @@ def chosen(args: argparse.Namespace, names: list[str]) -> list[str]:
     found = []
     for name in names:
         if name in MODULE_OF and not installed(args.peers, MODULE_OF[name]):
-            print(f"{TITLES[name]}: left out, {MODULE_OF[name]} is not installed in {args.peers}", file=sys.stderr)
+            print(
+                f"{TITLES[name]}: left out, {MODULE_OF[name]} is not installed in {args.peers}",
+                file=sys.stderr,
+            )
         elif not args.only or name in args.only:
             found.append(name)
     return found
@@ -194,7 +217,9 @@ def row(name: str, runs: dict[str, list[Run]], starts: dict[str, Run], floor: st
     rate_share = cpu_ratio = "–"
     if floor in runs:
         theirs = [per_request_ms(run, starts[floor]) for run in runs[floor]]
-        rate_share = f"{statistics.median(a.rate / b.rate for a, b in zip(mine, runs[floor], strict=True)):.1%}"
+        rate_share = (
+            f"{statistics.median(a.rate / b.rate for a, b in zip(mine, runs[floor], strict=True)):.1%}"
+        )
         cpu_ratio = f"{statistics.median(a / b for a, b in zip(cpu_ms, theirs, strict=True)):.2f}"
     said = mine[-1].said
     return (
@@ -227,7 +252,7 @@ def measure(bench: Bench, names: list[str], floor: str | None) -> None:
         print(line(row(name, runs, starts, floor)))
     n, in_flight, delay_s = bench.args.requests, bench.args.in_flight, bench.args.delay
     every = [run for found in runs.values() for run in found]
-    print(f"\n{n:,} requests, {in_flight} in flight, {bench.args.rounds} rounds")
+    print(f"\n{n:,} requests, {in_flight} in flight, rounds: {bench.args.rounds}")
     if delay_s:
         print(f"- no client can be faster than {n / (-(-n // in_flight) * delay_s):,.0f} requests/s")
     server_ms = statistics.median(1e3 * run.seen["cpu_s"] / run.seen["n"] for run in every)
@@ -246,9 +271,12 @@ def say_ours(runs: dict[str, list[Run]], starts: dict[str, Run]) -> None:
         pairs = list(zip(ours, runs["ours_kept_nowhere"], strict=True))
         rate = statistics.median(b.rate / a.rate - 1 for a, b in pairs)
         cost_ms = statistics.median(
-            per_request_ms(a, starts["ours"]) - per_request_ms(b, starts["ours_kept_nowhere"]) for a, b in pairs
+            per_request_ms(a, starts["ours"]) - per_request_ms(b, starts["ours_kept_nowhere"])
+            for a, b in pairs
         )
-        print(f"- journal, plan and responses cost {rate:.1%} of the rate and {cost_ms:.3f} ms CPU per request")
+        print(
+            f"- journal, plan and responses cost {rate:.1%} of the rate and {cost_ms:.3f} ms CPU per request"
+        )
 
 
 def count_bytes(bench: Bench) -> None:
@@ -258,43 +286,49 @@ def count_bytes(bench: Bench) -> None:
     sent = (all_of_them.seen["n_bytes"] - one.seen["n_bytes"]) / n
     found = {name: (all_of_them.said[name] - one.said.get(name, 0)) / n for name in all_of_them.said}
     sized = bench.folder / "images.zip"
-    print("\nOurs, kB per request:", ", ".join(f"{name} {found[name] / 1e3:,.0f}" for name in sorted(found)), end="")
+    print(
+        "\nOurs, kB per request:",
+        ", ".join(f"{name} {found[name] / 1e3:,.0f}" for name in sorted(found)),
+        end="",
+    )
     print(f", sent {sent / 1e3:,.0f} (store of {sized.stat().st_size / 1e6:,.0f} MB)")
     print("- written: into new buffers of 64 kB or more; least is read + encoded, the rest is copying")
 
 
-def settle(args: argparse.Namespace) -> None:
-    """Fill in what the kind of measurement leaves open."""
-    n = 27_000 if args.memory else 10_000
-    args.requests = args.requests or (400 if args.quick else n)
-    args.rounds = args.rounds or (1 if args.quick or args.memory else 3)
-    args.delay = (0.0 if args.memory else 0.1) if args.delay is None else args.delay
-
-
-def main() -> int:
-    """Command-line entry."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def arguments() -> argparse.Namespace:
+    """Return the command line, with what the kind of measurement leaves open filled in."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    here, scripts = Path(sys.executable), HERE.parent / "scripts"
     kind = parser.add_mutually_exclusive_group()
     kind.add_argument("--images", action="store_true", help="one image of 300 kB per request")
-    kind.add_argument("--memory", action="store_true", help="ours alone, 27,000 requests with three images each")
+    kind.add_argument("--memory", action="store_true", help="ours alone, 27,000 requests of three images")
     parser.add_argument("--quick", action="store_true", help="400 requests, one round")
     parser.add_argument("--requests", type=int, help="default 10,000")
     parser.add_argument("--in-flight", type=int, default=64)
     parser.add_argument("--rounds", type=int, help="default 3")
-    parser.add_argument("--delay", type=float, help="seconds until the server answers; default 0.1, 0 with --memory")
+    parser.add_argument("--delay", type=float, help="of the server, seconds; default 0.1, 0 with --memory")
     parser.add_argument("--distinct", type=int, default=400, help="images in the store")
     parser.add_argument("--only", nargs="+", choices=TITLES, help="clients")
-    parser.add_argument("--peers", type=Path, default=Path(sys.executable), help="Python of the peers' environment")
-    parser.add_argument("--scripts", type=Path, default=HERE.parent / "scripts", help="scripts folder to measure")
+    parser.add_argument("--peers", type=Path, default=here, help="Python of the peers' environment")
+    parser.add_argument("--scripts", type=Path, default=scripts, help="scripts folder to measure")
     args = parser.parse_args()
-    settle(args)
+    args.requests = args.requests or (400 if args.quick else 27_000 if args.memory else 10_000)
+    args.rounds = args.rounds or (1 if args.quick or args.memory else 3)
+    args.delay = (0.0 if args.memory else 0.1) if args.delay is None else args.delay
     args.scripts = args.scripts.resolve()
+    return args
+
+
+def main() -> int:
+    """Command-line entry."""
+    args = arguments()
+    names, floor = [name for name in TITLES if name != "image_floor"], "floor"
     if args.memory:
         names, floor = ["ours"], None
     elif args.images:
         names, floor = ["image_floor", "ours"], "image_floor"
-    else:
-        names, floor = [name for name in TITLES if name != "image_floor"], "floor"
     with serving(args.peers, args.delay) as base_url, tempfile.TemporaryDirectory(prefix="asking-") as root:
         bench = Bench(args, Path(root) / "work", base_url)
         make_inputs(bench, 3 if args.memory else int(args.images))

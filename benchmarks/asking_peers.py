@@ -1,7 +1,7 @@
 """The clients that ``asking.py`` compares, each as a user would write it, each in a process of its own.
 
-One client per process, kept for all requests; no debug logging. Prints one JSON line with what the client saw.
-The process is timed from outside and by the server, so that nothing here needs a clock.
+One client per process, kept for all requests; no debug logging. Prints one JSON line with what the client
+saw. The process is timed from outside and by the server, so that nothing here needs a clock.
 """
 
 import argparse
@@ -10,7 +10,7 @@ import json
 import logging
 import sys
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -37,77 +37,76 @@ async def share(work: list[Any], in_flight: int, ask: Callable[[Any], Awaitable[
     return statuses
 
 
-def floor(base_url: str, path: Path, in_flight: int) -> Statuses:
-    """Post bytes that are ready and read the reply; look at neither."""
+async def _post(
+    base_url: str, work: list[Any], pieces: Callable[[Any], list[bytes]], in_flight: int
+) -> Statuses:
+    """Post what ``pieces`` makes of each, and read the reply: a bare aiohttp loop."""
     import aiohttp
 
+    connector, timeout = aiohttp.TCPConnector(limit=0), aiohttp.ClientTimeout(total=None)
+    headers = {"Content-Type": "application/json"}
+    async with aiohttp.ClientSession(connector=connector, timeout=timeout, headers=headers) as session:
+
+        async def sent(parts: list[bytes]) -> AsyncIterator[bytes]:
+            for part in parts:
+                yield part
+
+        async def ask(one: Any) -> str:
+            parts = pieces(one)
+            more = None if len(parts) == 1 else {"Content-Length": str(sum(map(len, parts)))}
+            data = parts[0] if len(parts) == 1 else sent(parts)
+            async with session.post(f"{base_url}/chat/completions", data=data, headers=more) as response:
+                await response.read()
+                return str(response.status)
+
+        return await share(work, in_flight, ask)
+
+
+def floor(base_url: str, path: Path, in_flight: int) -> Statuses:
+    """Post bytes that are ready and read the reply; look at neither."""
     payloads = [json.dumps(body).encode() for body in bodies(path)]
+    return asyncio.run(_post(base_url, payloads, lambda payload: [payload], in_flight))
 
-    async def run() -> Statuses:
-        connector = aiohttp.TCPConnector(limit=0)
-        timeout = aiohttp.ClientTimeout(total=None)
-        headers = {"Content-Type": "application/json"}
-        async with aiohttp.ClientSession(connector=connector, timeout=timeout, headers=headers) as session:
 
-            async def ask(payload: bytes) -> str:
-                async with session.post(f"{base_url}/chat/completions", data=payload) as response:
-                    await response.read()
-                    return str(response.status)
+def base64_of() -> Callable[[bytes], bytes]:
+    """Return the fastest base64 that is installed: pybase64 uses vector instructions."""
+    try:
+        import pybase64
+    except ImportError:
+        import base64
 
-            return await share(payloads, in_flight, ask)
-
-    return asyncio.run(run())
+        return base64.b64encode
+    return pybase64.b64encode
 
 
 def image_floor(base_url: str, path: Path, in_flight: int) -> Statuses:
     """Per request one read, one SHA-256, one base64 and one sending in pieces, and nothing else."""
-    import binascii
     import hashlib
     import os
     import zipfile
 
-    import aiohttp
-    from remeasure import images, requests
+    from remeasure import images
 
-    read_bodies = bodies(path)
-    store_path = images.from_url(_first_url(read_bodies[0])).path
-    with zipfile.ZipFile(path.parent / store_path) as store:
+    work = [(body, images.from_url(_first_url(body))) for body in bodies(path)]
+    store_path, coded = path.parent / work[0][1].path, base64_of()
+    with zipfile.ZipFile(store_path) as store:
         # A stored member lies after its local header: 30 bytes and the name, where nothing extra is written.
         places = {
             info.filename: (info.header_offset + 30 + len(info.filename), info.file_size)
             for info in store.infolist()
         }
-    file = os.open(path.parent / store_path, os.O_RDONLY)
+    file = os.open(store_path, os.O_RDONLY)
 
-    async def run() -> Statuses:
-        connector = aiohttp.TCPConnector(limit=0)
-        timeout = aiohttp.ClientTimeout(total=None)
-        headers = {"Content-Type": "application/json"}
-        async with aiohttp.ClientSession(connector=connector, timeout=timeout, headers=headers) as session:
+    def pieces(job: tuple[dict[str, Any], Any]) -> list[bytes]:
+        body, ref = job
+        start, size = places[ref.member]
+        data = os.pread(file, size, start)
+        if hashlib.sha256(data).hexdigest() != ref.sha256:
+            raise ValueError(f"{ref.member}: other content")
+        before, after = json.dumps(body).encode().split(_first_url(body).encode())
+        return [before + b"data:image/png;base64,", coded(data), after]
 
-            async def ask(body: dict[str, Any]) -> str:
-                ref = next(requests.image_refs(body))
-                start, size = places[ref.member]
-                data = os.pread(file, size, start)
-                if hashlib.sha256(data).hexdigest() != ref.sha256:
-                    raise ValueError(f"{ref.member}: other content")
-                before, after = json.dumps(body).encode().split(_first_url(body).encode())
-                coded = binascii.b2a_base64(data, newline=False)
-                pieces = [before + b"data:image/png;base64,", coded, after]
-                length = {"Content-Length": str(sum(map(len, pieces)))}
-
-                async def sent():
-                    for piece in pieces:
-                        yield piece
-
-                url = f"{base_url}/chat/completions"
-                async with session.post(url, data=sent(), headers=length) as response:
-                    await response.read()
-                    return str(response.status)
-
-            return await share(read_bodies, in_flight, ask)
-
-    return asyncio.run(run())
+    return asyncio.run(_post(base_url, work, pieces, in_flight))
 
 
 def _first_url(body: dict[str, Any]) -> str:
