@@ -242,11 +242,16 @@ def line(cells: tuple[str, ...]) -> str:
 def measure(bench: Bench, names: list[str], floor: str | None) -> None:
     """Run all clients in turn, round after round, and print the table."""
     runs: dict[str, list[Run]] = {name: [] for name in names}
-    starts = {name: bench.run(name, "one.jsonl") for name in names}
+    begun: dict[str, list[Run]] = {name: [] for name in names}
     for number in range(bench.args.rounds):
         for name in names:
+            begun[name].append(bench.run(name, "one.jsonl"))
             runs[name].append(bench.run(name))
             print(f"round {number + 1}: {TITLES[name]} {runs[name][-1].rate:,.0f}/s", file=sys.stderr)
+    # Peers start for seconds, and not always for as long: the median is what is taken off every run.
+    starts = {
+        name: sorted(found, key=lambda run: run.cpu_s)[len(found) // 2] for name, found in begun.items()
+    }
     print(line(HEADER), line(("---",) + ("---:",) * 6 + ("---",)), sep="\n")
     for name in names:
         print(line(row(name, runs, starts, floor)))
