@@ -4,7 +4,10 @@ Many small images travel in one zip file without compression, so that a deleted 
 unnoticed, millions of tiles stay a few files, and equal content is equal bytes.
 """
 
+import os
+import struct
 import zipfile
+import zlib
 from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import parse_qs, urlencode
@@ -78,6 +81,10 @@ def write_store(path: Path, members: Iterable[tuple[str, bytes]]) -> int:
     return len(names)
 
 
+_LARGEST_MEMBER_BYTES = 2**29
+_LOCAL_HEADER_BYTES = 30
+
+
 class ImageReader:
     """Reads images by reference; keeps the stores that it has opened open. Not for several threads."""
 
@@ -100,10 +107,8 @@ class ImageReader:
         """
         place = ref.path if ref.member is None else f"{ref.path} member {ref.member}"
         try:
-            data = (
-                Path(ref.path).read_bytes() if ref.member is None else self._store(ref.path).read(ref.member)
-            )
-        except (OSError, KeyError, zipfile.BadZipFile) as error:
+            data = Path(ref.path).read_bytes() if ref.member is None else self._member(ref.path, ref.member)
+        except (OSError, KeyError, zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
             raise RemeasureError(
                 f"{place}: image cannot be read ({error}); delete {ref.path} and rerun, it will be made again"
             ) from None
@@ -114,6 +119,22 @@ class ImageReader:
                 f"delete {ref.path} and rerun, it will be made again"
             )
         return data
+
+    def _member(self, path: str, name: str) -> bytes:
+        """Return a member's bytes; of one that is stored as it is in one read, without zip's checksum."""
+        store = self._store(path)
+        info = store.getinfo(name)
+        if info.file_size > _LARGEST_MEMBER_BYTES:
+            raise zipfile.BadZipFile(f"{info.file_size} bytes when unpacked")
+        if info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1 or store.fp is None:
+            return store.read(info)
+        file = store.fp.fileno()
+        header = os.pread(file, _LOCAL_HEADER_BYTES, info.header_offset)
+        if header[:4] != b"PK\3\4" or len(header) < _LOCAL_HEADER_BYTES:
+            raise zipfile.BadZipFile("damaged local header")
+        n_name, n_extra = struct.unpack("<HH", header[26:30])
+        start = info.header_offset + _LOCAL_HEADER_BYTES + n_name + n_extra
+        return os.pread(file, info.file_size, start)
 
     def _store(self, path: str) -> zipfile.ZipFile:
         if path not in self._stores:

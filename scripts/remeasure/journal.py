@@ -45,6 +45,7 @@ class Journal:
         self._own = self._folder / f"{name}.jsonl"
         self._place: dict[str, tuple[int, Path, int, int]] = {}
         self._n_sent: dict[str, int] = {}
+        self._reading: dict[Path, int] = {}
         self._decoder = msgspec.json.Decoder(JournalEntry)
         self._size = 0
         self._is_dirty = False
@@ -65,7 +66,7 @@ class Journal:
             self._check_others()
             self._set_torn_line_aside()
             for path in sorted(self._folder.glob("*.jsonl")):
-                self._read(path)
+                self._read(path, stack)
             for path in sorted(self._folder.glob("*.sent")):
                 self._read_sent(path)
             syncing = threading.Thread(target=self._sync_often, daemon=True)
@@ -98,9 +99,7 @@ class Journal:
         if key not in self._place:
             return None
         _, path, start, length = self._place[key]
-        with open(path, "rb") as stream:
-            stream.seek(start)
-            return self._decoder.decode(stream.read(length))
+        return self._decoder.decode(os.pread(self._reading[path], length, start))
 
     def note_sent(self, key: str) -> None:
         """Note that a request is sent now.
@@ -185,7 +184,7 @@ class Journal:
             os.ftruncate(self._file, size - len(torn))
         self._size = size - len(torn)
 
-    def _read(self, path: Path) -> None:
+    def _read(self, path: Path, stack: contextlib.ExitStack) -> None:
         for number, start, line in _lines(path):
             try:
                 entry = self._decoder.decode(line)
@@ -195,6 +194,8 @@ class Journal:
                     "line if its request may be asked again"
                 ) from None
             self._note(entry, path, start, len(line))
+        self._reading[path] = os.open(path, os.O_RDONLY)
+        stack.callback(os.close, self._reading[path])
 
     def _read_sent(self, path: Path) -> None:
         """Count the sendings of requests that have no final outcome."""

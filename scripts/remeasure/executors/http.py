@@ -4,13 +4,12 @@ aiohttp and not the ``openai`` package: see ``benchmarks/README.md``.
 """
 
 import asyncio
-import concurrent.futures
 import contextlib
 import logging
 import signal
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import aiohttp
@@ -21,7 +20,8 @@ from remeasure.executors.keys import Key
 from remeasure.executors.pacing import Pacing
 from remeasure.executors.payload import Payloads
 from remeasure.executors.pool import Address, Pool
-from remeasure.executors.replies import HOPELESS, PASSING, Failure, Outcome, of_http
+from remeasure.executors.replies import HOPELESS, PASSING, Failure, Outcome
+from remeasure.executors.transport import Transport
 from remeasure.records import JournalEntry
 
 log = logging.getLogger("remeasure.http")
@@ -31,7 +31,6 @@ _LONGEST_WAIT_S = 600.0
 _DRAIN_S = 10.0
 # So many failed requests in a row, no outcome between, are an outage and not bad luck.
 _FAILED_IN_A_ROW = 25
-_MAX_REPLY_BYTES = 64 * 2**20
 # Rough tokens of an image where a limit of tokens per minute is kept; replaced by what the server counts.
 _IMAGE_TOKENS = 1000
 
@@ -86,11 +85,7 @@ class HttpExecutor:
     def run(self, calls: Iterator[Call], keeper: Keeper) -> None:
         """Answer all calls; see ``Executor.run``."""
         self._calls, self._keeper = calls, keeper
-        with (
-            Payloads(self._endpoint, self._names[0], self._images_root) as self._payloads,
-            # One thread reads, hashes and encodes images: the loop goes on meanwhile.
-            concurrent.futures.ThreadPoolExecutor(1) as self._reading,
-        ):
+        with Payloads(self._endpoint, self._names[0], self._images_root) as self._payloads:
             asyncio.run(self._run())
         if self._stopped is not None:
             raise self._stopped
@@ -104,14 +99,8 @@ class HttpExecutor:
             getattr(self._endpoint, "requests_per_minute", None),
             getattr(self._endpoint, "tokens_per_minute", None),
         )
-        self._session = aiohttp.ClientSession(
-            # No limit in the connector: a request must not wait there while its clock runs.
-            connector=aiohttp.TCPConnector(limit=0),
-            timeout=aiohttp.ClientTimeout(total=self._endpoint.timeout_s),
-            headers={"Content-Type": "application/json"} | self._key.headers(),
-            cookie_jar=aiohttp.DummyCookieJar(),
-        )
-        async with self._session:
+        self._transport = Transport(self._names, self._endpoint.timeout_s, self._key, self._payloads)
+        async with self._transport:
             with self._signals():
                 bad = await self._check_served()
                 bound = self._endpoint.concurrency
@@ -176,7 +165,7 @@ class HttpExecutor:
             RemeasureError: none answers, or one serves other models.
         """
         for n_looks in (1, 2, 3):
-            found = await asyncio.gather(*(served.look(self._session, url) for url in self._urls))
+            found = await asyncio.gather(*(served.look(self._transport.session, url) for url in self._urls))
             bad = {u: one.message for u, one in zip(self._urls, found, strict=True) if _is_bad(one)}
             if len(bad) < len(self._urls):
                 break
@@ -197,7 +186,7 @@ class HttpExecutor:
         """Return whether an address answers again; a server of ours that has ended never will."""
         if reason := self._died():
             self._end(RemeasureError(reason))
-        return not _is_bad(await served.look(self._session, url))
+        return not _is_bad(await served.look(self._transport.session, url))
 
     # -- one request after the other -----------------------------------------------------------------------
 
@@ -268,13 +257,16 @@ class HttpExecutor:
         self, call: Call, template: bytes, n_images: int
     ) -> tuple[Outcome | Failure, Address]:
         """Wait for limits and for an address with room, then send once."""
+
+        def about_to_send() -> None:
+            if self._stopped is not None:
+                raise _Ended
+            self._keeper.sent(call.key)
+
         n_tokens = 0.0
         if self._pacing.is_on:
             n_tokens = len(template) / 4 + n_images * _IMAGE_TOKENS + call.body.get("max_tokens", 0)
             await self._pacing.admit(n_tokens)
-        data: bytes | list[bytes] = template
-        if n_images:
-            data = await self._loop.run_in_executor(self._reading, self._payloads.pieces, call, template)
         try:
             address = await self._pool.take()
         except BaseException as reason:
@@ -284,39 +276,18 @@ class HttpExecutor:
         self._n_in_flight += 1
         self.max_in_flight = max(self.max_in_flight, self._n_in_flight)
         try:
-            self._keeper.sent(call.key)
             sent_at = self._loop.time()
-            reply = await self._send(address, data)
+            url = address.url + "/chat/completions"
+            if n_images:
+                reply = await self._transport.send_images(url, call, template, about_to_send)
+            else:
+                reply = await self._transport.send(url, template, about_to_send)
             self._learn(address, reply, sent_at)
         finally:
             self._n_in_flight -= 1
             self._pool.give(address)
         self._pacing.settle(n_tokens, getattr(reply, "usage", None))
         return reply, address
-
-    async def _send(self, address: Address, data: bytes | list[bytes]) -> Outcome | Failure:
-        """Send once; the clock starts here."""
-        headers = None
-        if isinstance(data, list):
-            headers = {"Content-Length": str(sum(map(len, data)))}
-            data = _given_away(data)
-        try:
-            url = address.url + "/chat/completions"
-            async with self._session.post(url, data=data, headers=headers, allow_redirects=False) as response:
-                body = await _read(response)
-                if body is None:
-                    text = f"the reply is larger than {_MAX_REPLY_BYTES} bytes"
-                    return Failure(kind="rejected", message=text, status=response.status)
-                return of_http(response.status, response.headers, self._key.out_of_bytes(body), self._names)
-        except TimeoutError:
-            return Failure(kind="timeout", message=f"no reply within {self._endpoint.timeout_s:g} s")
-        except aiohttp.ClientPayloadError:
-            return Failure(kind="cut_stream", message="the reply ended before its end")
-        except (aiohttp.ClientResponseError, aiohttp.InvalidURL) as error:
-            return Failure(kind="not_http", message=type(error).__name__)
-        except (aiohttp.ClientConnectionError, OSError) as error:
-            # The exception's text names the port, which differs from run to run.
-            return Failure(kind="connection", message=type(error).__name__)
 
     def _learn(self, address: Address, reply: Outcome | Failure, sent_at: float) -> None:
         """Tell the pool what a reply says about the address."""
@@ -370,26 +341,6 @@ class HttpExecutor:
 
 class _Ended(Exception):
     """The work ended while a request waited: it is not sent, and asked next time."""
-
-
-async def _given_away(pieces: list[bytes]) -> AsyncIterator[bytes]:
-    """Yield pieces and let go of each, so that memory holds what is being sent and not what was."""
-    pieces.reverse()
-    while pieces:
-        yield pieces.pop()
-
-
-async def _read(response: aiohttp.ClientResponse) -> bytes | None:
-    """Return the body of a reply; null where it is unreasonably large."""
-    if response.content_length is not None and response.content_length <= _MAX_REPLY_BYTES:
-        return await response.read()
-    parts, size = [], 0
-    async for part in response.content.iter_any():
-        parts.append(part)
-        size += len(part)
-        if size > _MAX_REPLY_BYTES:
-            return None
-    return b"".join(parts)
 
 
 def _is_bad(look: "served.Served | Failure") -> bool:

@@ -1,10 +1,10 @@
 """What goes over the wire: a neutral body in an endpoint's words, the bytes of its images put in."""
 
-import base64
 from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
+import pybase64
 
 from remeasure import images, requests
 from remeasure.executors import Call, Speaking
@@ -57,7 +57,7 @@ class Payloads:
             place = template.index(mark, start) + len(b'"url":"')
             data = self._read(ref)
             yield template[start:place] + f"data:{images.media_type(data)};base64,".encode()
-            yield base64.b64encode(data)
+            yield pybase64.b64encode(data)
             start = place + len(mark) - len(b'"url":""')
         yield template[start:]
 
