@@ -9,10 +9,10 @@ from typing import Any
 
 import msgspec
 
-from remeasure import catalogue, fingerprint
+from remeasure import catalogue, fingerprint, prices
 from remeasure.errors import RemeasureError, did_you_mean
 from remeasure.models import Model
-from remeasure.settings import Run, Study, StudyRun
+from remeasure.settings import Limits, Run, Study, StudyRun
 
 
 class AskingPlan:
@@ -71,6 +71,44 @@ class AskingPlan:
         """Settings of ``collect_responses`` for the study's judge; there may be no answer to judge."""
         return self.ask(run, self.study_run(run, study).judge) | {"may_be_empty": True}
 
+    def price_row(self, run: str, model: str) -> prices.PriceRow | None:
+        """Return the price row of a model; null where it names none or its answers are there already."""
+        spec = self.model(run, model)
+        if spec.price is None:
+            return None
+        place = f"{self.folder}/runs/{run}.yaml: models.{model}.price"
+        row = prices.row_of(spec.price, place, self.folder / "prices.yaml")
+        return row if spec.replay is None and spec.imported is None else None
+
+    def money(self, run: str, model: str) -> dict[str, Any] | None:
+        """Return what a model's answers cost and when to stop (``executors.Money``); null where it is free.
+
+        Raises:
+            RemeasureError: an unknown price row, one without batch prices for a batch service, or limits and
+                an endpoint that names no price.
+        """
+        spec, limits, row = self.model(run, model), self.run(run).limits, self.price_row(run, model)
+        place = f"{self.folder}/runs/{run}.yaml: models.{model}"
+        if row is None:
+            if limits != Limits() and spec.base_url is not None and spec.replay is None:
+                raise RemeasureError(
+                    f"{place}: limits are set but the model names no price, so nothing could keep them; name "
+                    "a row of config/prices.yaml (`free` for an endpoint of your own)"
+                )
+            return None
+        price = prices.price_of(row, spec.executor == "batch", f"{place}.price: {spec.price}")
+        kept = {"price": msgspec.to_builtins(price), "ledger": f"results/{run}/spend"}
+        return kept | msgspec.to_builtins(limits)
+
+    def estimate(self, run: str, model: str) -> dict[str, Any]:
+        """Settings of ``estimate_cost`` for a reader."""
+        row = self.price_row(run, model)
+        return {
+            "model": model,
+            "identity": self.identity(run, model),
+            "price": {"name": self.model(run, model).price} | msgspec.to_builtins(row) if row else None,
+        }
+
     def executor(self, run: str, model: str, corpus: str | None) -> dict[str, Any]:
         """Return how a model is reached (``executors.Settings``); not part of any identity.
 
@@ -80,7 +118,7 @@ class AskingPlan:
             corpus: whose files the server reads, or null for a judge.
         """
         spec = self.model(run, model)
-        way = {"image_tokens": spec.image_tokens}
+        way = {"image_tokens": spec.image_tokens, "money": self.money(run, model)}
         if spec.replay is not None:
             return way | {"kind": "replay", "folder": spec.replay}
         if spec.imported is not None:

@@ -4,6 +4,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+from remeasure import tokens
 from remeasure.errors import RemeasureError, did_you_mean
 from remeasure.plan import Plan
 from remeasure.settings import Cell
@@ -67,6 +68,9 @@ def check_run(run: str, plan: Plan) -> None:
 def _check_models(run: str, plan: Plan, made: set[str], place: str) -> None:
     for name, model in plan.run(run).models.items():
         plan.ask(run, name)
+        plan.money(run, name)
+        if model.image_tokens is not None:
+            tokens.check_formula(model.image_tokens, f"{place}: models.{name}")
         for option, path in model.files.items():
             if path.startswith("results/sources/") and path not in made:
                 hint = did_you_mean(path, made)
