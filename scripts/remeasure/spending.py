@@ -1,15 +1,180 @@
-"""Placeholder until the costs branch is merged."""
+"""What a run has spent, counted from what the endpoint says it used; stops it at a limit."""
+
+import math
+import time
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from remeasure import jsonl
+from remeasure.errors import RemeasureError
+from remeasure.executors import Money
+from remeasure.files import sha256_bytes
+from remeasure.records import Record
+
+EVERY_S = 2.0
+
+
+class Spent(Record, kw_only=True):
+    """What one cell has spent: one file of the ledger folder."""
+
+    cell: str
+    usd: float
+    input_tokens: int
+    output_tokens: int
+    n_with_usage: int
+    n_without_usage: int
 
 
 class Spending:
-    def __init__(self, money, name):
-        pass
+    """Counts one cell's spending, and that of the run's other cells through the ledger folder.
 
-    def add(self, usage, status):
-        pass
+    Tokens are counted, money is worked out when it is asked for: no sum of small fractions drifts. Cached
+    and reasoning tokens are part of prompt and completion tokens and are charged at the full price, so what
+    is counted is never less than what is billed for outcomes with usage.
 
-    def reason(self):
-        return None
+    Each process writes only its own file, whole or not at all, at most every ``EVERY_S`` seconds, and reads
+    the others' as often: a limit is noticed after at most twice that time. A run goes beyond its limit by at
+    most what all its cells spend in these seconds plus the requests that are in flight then. After a kill
+    the file is older than the journal by as much; the caller adds the usage of all kept outcomes again before
+    anything is sent, and the file is right once more.
 
-    def words(self):
-        return ""
+    A context manager: leaving writes the file. One thread adds; any thread may ask.
+
+    Args:
+        money: price, limit and ledger folder; null: nothing is counted in money and there is no limit.
+        ledger_name: names this process's share of the run, the same in every try: ``study/bench/arm/model``,
+            with the shard where there are several; of several shards each adds only its own outcomes.
+    """
+
+    def __init__(self, money: Money | None, ledger_name: str) -> None:
+        self._money = money
+        self._cell = ledger_name
+        self._input_tokens = self._output_tokens = 0
+        self._n_with_usage = self._n_without_usage = 0
+        self._others_usd = 0.0
+        self._written_at = self._read_at = -math.inf
+        self._trouble: str | None = None
+
+    def __enter__(self) -> "Spending":
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.publish()
+
+    def publish(self) -> None:
+        """Write this cell's file now; right after the outcomes of earlier tries were added."""
+        if self._money is not None:
+            self._write(self._money)
+
+    def add(self, usage: dict[str, Any] | None, status: str) -> None:
+        """Count an outcome.
+
+        Args:
+            usage: what the endpoint says; null, or without the two counts, where it says nothing usable.
+            status: the outcome's; ``not_sent`` costs nothing and is not counted.
+        """
+        if status == "not_sent":
+            return
+        prompt, completion = (_count(usage, name) for name in ("prompt_tokens", "completion_tokens"))
+        if prompt is None or completion is None:
+            self._n_without_usage += 1
+        else:
+            self._n_with_usage += 1
+        self._input_tokens += prompt or 0
+        self._output_tokens += completion or 0
+        if self._money is not None and time.monotonic() - self._written_at >= EVERY_S:
+            self._write(self._money)
+
+    @property
+    def n_without_usage(self) -> int:
+        """How many outcomes said nothing of tokens; some may have been billed, none is estimated."""
+        return self._n_without_usage
+
+    @property
+    def spent_usd(self) -> float | None:
+        """What this cell has spent in US dollars; null where it has no price."""
+        if self._money is None:
+            return None
+        price = self._money.price
+        spent = (
+            self._input_tokens * price.input_usd_per_mtok + self._output_tokens * price.output_usd_per_mtok
+        )
+        return spent / 1e6
+
+    def reason(self) -> str | None:
+        """Return why nothing more may be sent, null while all is well; cheap enough to ask before each call.
+
+        Edges:
+            A limit of 0 stops a model that charges anything before its first call; one that is free goes on.
+        """
+        money = self._money
+        if money is None or money.spend_usd is None:
+            return None
+        if money.price.input_usd_per_mtok == money.price.output_usd_per_mtok == 0:
+            return None
+        if time.monotonic() - self._read_at >= EVERY_S:
+            self._read(money)
+        if self._trouble:
+            return self._trouble
+        own = self.spent_usd or 0.0
+        total = own + self._others_usd
+        if total < money.spend_usd:
+            return None
+        unknown = f"; not counted: {self._n_without_usage} without usage" if self._n_without_usage else ""
+        return (
+            f"spend limit reached: the run has spent {_usd(total)} of limits.spend_usd "
+            f"{_usd(money.spend_usd)}, this cell {_usd(own)}{unknown}; answers are kept, raise the limit and "
+            "rerun to go on"
+        )
+
+    def _path(self, money: Money) -> Path:
+        name = quote(self._cell, safe="")
+        # File names end at 255 bytes.
+        short = name if len(name) <= 200 else f"{name[:120]}-{sha256_bytes(self._cell.encode())[:16]}"
+        return Path(money.ledger) / f"{short}.json"
+
+    def _write(self, money: Money) -> None:
+        try:
+            jsonl.write_json(
+                self._path(money),
+                Spent(
+                    cell=self._cell,
+                    usd=self.spent_usd or 0.0,
+                    input_tokens=self._input_tokens,
+                    output_tokens=self._output_tokens,
+                    n_with_usage=self._n_with_usage,
+                    n_without_usage=self._n_without_usage,
+                ),
+            )
+        except OSError as error:
+            raise RemeasureError(
+                f"{money.ledger}: what the run spends cannot be written there ({error.strerror}); make room "
+                "or make the folder writable and rerun, all answers are kept"
+            ) from None
+        self._written_at = time.monotonic()
+
+    def _read(self, money: Money) -> None:
+        """Read what the other cells have spent; what cannot be read stops this one: a limit is a limit."""
+        self._read_at = time.monotonic()
+        own = self._path(money)
+        self._trouble = None
+        amounts = []
+        for path in sorted(Path(money.ledger).glob("*.json")):
+            if path != own:
+                try:
+                    amounts.append(jsonl.read_json(path, Spent).usd)
+                except RemeasureError as error:
+                    self._trouble = f"{error}; delete it, its cell writes it again when it goes on"
+        self._others_usd = math.fsum(amounts)
+
+
+def _count(usage: Any, name: str) -> int | None:
+    """Return a token count of a usage block; null where it is missing or no count that a model can reach."""
+    value = usage.get(name) if isinstance(usage, dict) else None
+    return value if type(value) is int and 0 <= value < 10**9 else None
+
+
+def _usd(amount: float) -> str:
+    """Return an amount for a message: cents, or three digits of less than one cent."""
+    return f"{amount:.2f} USD" if amount >= 0.01 or amount == 0 else f"{amount:.3g} USD"
