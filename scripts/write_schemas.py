@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from remeasure import cli, files, records, settings
+from remeasure import cli, estimates, files, prices, records, settings
 from remeasure.errors import RemeasureError
 
 FOLDER = Path(__file__).resolve().parent.parent / "config" / "schema"
@@ -19,7 +19,7 @@ def schemas() -> dict[str, str]:
         for _, kind in inspect.getmembers(records, inspect.isclass)
         if issubclass(kind, records.Record) and kind is not records.Record
     ]
-    kinds += [settings.Run, settings.Study]
+    kinds += [settings.Run, settings.Study, estimates.Estimate, prices.PriceRow]
     texts = {}
     for kind in kinds:
         encoded = msgspec.json.encode(msgspec.json.schema(kind), order="sorted")

@@ -230,6 +230,17 @@ class Plan(AskingPlan):
             "prompts": prompts.only(profile, [grader, "judge_system"]),
         }
 
+    def estimate_judge(self, run: str, study: str, bench: str) -> dict[str, Any]:
+        """Settings of ``estimate_cost`` for the study's judge."""
+        judge = self.study_run(run, study).judge
+        return self.estimate(run, judge) | {"judge": self.judge_request(run, study, bench)}
+
+    def estimate_agreement(self, run: str, judge: str) -> dict[str, Any]:
+        """Settings of ``estimate_cost`` for one of the judges that are compared."""
+        audit = self.audit(run)
+        asked = self.judge_request(run, audit.study, audit.bench, judge)
+        return self.estimate(run, judge) | {"judge": asked, "n_answers": audit.n_answers}
+
     # -- grading and tables --------------------------------------------------------------------------------
 
     def has_judge(self, run: str, study: str, bench: str) -> bool:

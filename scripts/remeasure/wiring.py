@@ -5,6 +5,7 @@ Verified sources are marked ``ancient``: their content is fixed by hash, so thei
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from remeasure import gaps, lineage
@@ -167,6 +168,56 @@ class Wiring:
         n = self.plan.shards(wildcards.run, wildcards.study, wildcards.bench, wildcards.arm)
         here = "results/{run}/{study}/{bench}/{arm}/{model}/shards".format(**wildcards)
         return [f"{here}/{number}of{n}.json" for number in range(1, n + 1)] if n > 1 else []
+
+    # -- costs ---------------------------------------------------------------------------------------------
+
+    def shown_images(self, wildcards) -> dict[str, Any]:
+        """The stores that the images of a reader's requests lie in."""
+        named = {"images": "results/{run}/{study}/{bench}/images.zip".format(**wildcards)}
+        evidence = self.evidence(wildcards)
+        return named | ({"tiles": evidence["tiles"]} if "tiles" in evidence else {})
+
+    def kept(self, folder: str) -> Callable[[Any], int]:
+        """A function of wildcards: bytes of the answers in a journal, which no rule declares.
+
+        An estimate that knows fewer answers than there are is made again.
+        """
+
+        def resolved(wildcards) -> int:
+            return sum(path.stat().st_size for path in Path(folder.format(**wildcards)).glob("*.jsonl"))
+
+        return resolved
+
+    def estimated(self, run: str, tables: list[str]) -> dict[str, dict[str, Any]]:
+        """The estimate files behind tables, each once, with the place that each belongs to."""
+        found: dict[str, dict[str, Any]] = {}
+        for cell in (cell for table in tables for cell in self.plan.cells_of(table)):
+            place = {"table": cell.table, "study": cell.study, "bench": cell.bench, "arm": cell.arm}
+            reader = self.plan.study_run(run, cell.study).reader
+            here = f"results/{run}/{cell.study}/{cell.bench}/{cell.arm}/{reader}"
+            found.setdefault(f"{here}/estimate.json", place)
+            if self.plan.has_judge(run, cell.study, cell.bench):
+                found.setdefault(f"{here}/judge/estimate.json", place)
+        return found
+
+    def estimated_judges(self, run: str) -> dict[str, dict[str, Any]]:
+        """As ``estimated``, for the judges that are compared."""
+        audit = self.plan.run(run).judge_agreement
+        if audit is None:
+            return {}
+        place = {"table": "judges", "study": audit.study, "bench": audit.bench, "arm": None}
+        return {f"results/{run}/judges/{judge}/estimate.json": place for judge in audit.judges}
+
+    def estimates(self, run: str, table: str) -> dict[str, Any]:
+        """Settings of ``make_estimate`` for one table."""
+        return {"run": run, "places": list(self.estimated(run, [table]).values())}
+
+    def all_estimated(self, run: str) -> dict[str, dict[str, Any]]:
+        """Every estimate of a run: all tables whose studies it has, and the judges that are compared."""
+        known = self.plan.run(run).studies
+        cells = {table: self.plan.cells_of(table) for table in self.plan.tables()}
+        tables = [table for table in cells if all(cell.study in known for cell in cells[table])]
+        return self.estimated(run, tables) | self.estimated_judges(run)
 
     # -- verdicts and tables -------------------------------------------------------------------------------
 

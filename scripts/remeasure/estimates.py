@@ -1,0 +1,344 @@
+"""What the missing requests of a cell will cost, and how long they will take, before the first is sent."""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import Any, Literal
+
+import msgspec
+
+from remeasure import executors, jsonl, requests, tokens
+from remeasure.cells import JudgeCell, JudgeSettings
+from remeasure.errors import RemeasureError
+from remeasure.image_check import Inspector
+from remeasure.journal import FINAL
+from remeasure.prices import PriceRow
+from remeasure.records import Item, Record, Response, Status
+
+# Output of one answer where no kept answer says better, without and with thinking.
+# Source: page-image card 10.2, SimpleQA with Qwen3.5-4B: 95 to 118 tokens, with thinking 1,311 to 1,597.
+ANSWER_TOKENS, THINKING_TOKENS = 110, 1450
+# An answer of ANSWER_TOKENS tokens by the character table, for judges whose answers do not exist yet.
+ANSWER_TEXT = "word " * 105
+
+
+class Range(Record, kw_only=True):
+    """US dollars."""
+
+    low: float
+    """Least text, one token per answer."""
+    expected: float
+    high: float
+    """Most text, every answer as long as ``max_tokens`` allows; sendings that fail are not in it."""
+
+
+class NamedPrice(PriceRow, kw_only=True):
+    """A price row with its name."""
+
+    name: str
+
+
+class Estimate(Record, kw_only=True):
+    """What one cell's requests to one model will cost: ``estimate.json``.
+
+    All figures are of the requests that have no final outcome yet.
+    """
+
+    role: Literal["reader", "judge"]
+    model: str
+    n_requests: int
+    """All requests of the cell."""
+    n_known: int
+    """Requests whose outcome is kept, or that ask what another one asks; they are not sent."""
+    n_images: int
+    text_tokens: int
+    text_error: float
+    """Share by which ``text_tokens`` may be wrong."""
+    image_tokens: int | None
+    """Null where there are images and the model names no formula."""
+    output_tokens: int
+    """Expected."""
+    output_tokens_most: int
+    """Sum of ``max_tokens``."""
+    usd: Range | None
+    """Null where it cannot be known: no price, or images without a formula."""
+    seconds: float | None
+    """Expected; null where nothing says how fast the model is."""
+    price: NamedPrice | None
+    notes: tuple[str, ...]
+    """Assumptions that the figures rest on, and why figures are missing."""
+
+
+class EstimateSettings(Record, kw_only=True):
+    """Settings of ``estimate_cost``."""
+
+    model: str
+    identity: dict[str, Any]
+    """As in ``collect_responses``: with it the kept outcomes of these requests are found."""
+    price: NamedPrice | None
+    judge: JudgeSettings | None = None
+    """For a judge: how its requests are worded."""
+    n_answers: int | None = None
+    """For judges that are compared: how many answers they are shown; null: one per item."""
+
+
+class _Kept(msgspec.Struct):
+    """The part of a journal line that matters here."""
+
+    key: str
+    status: Status
+    seconds: float
+    usage: dict[str, Any] | None = None
+
+
+@dataclass
+class History:
+    """What the kept outcomes of a cell teach."""
+
+    final: set[str] = field(default_factory=set)
+    """Keys that are not asked again."""
+    output_tokens: float | None = None
+    """Mean of an outcome; null where no outcome says it."""
+    median_s: float | None = None
+
+
+def read_history(folder: Path | None) -> History:
+    """Read the journals of a cell without locking or repairing them; no folder is no history.
+
+    Raises:
+        RemeasureError: a line that is not the last of its file is damaged, or a file cannot be read.
+    """
+    kept: dict[str, _Kept] = {}
+    for path in sorted(folder.glob("*.jsonl")) if folder is not None else ():
+        for entry in _entries(path):
+            if entry.status in FINAL:
+                kept[entry.key] = entry
+    told = [n for e in kept.values() if type(n := (e.usage or {}).get("completion_tokens")) is int]
+    return History(
+        final=set(kept),
+        output_tokens=sum(told) / len(told) if told else None,
+        median_s=median(e.seconds for e in kept.values()) if kept else None,
+    )
+
+
+def _entries(path: Path) -> Iterator[_Kept]:
+    """Yield the entries of a journal file; a torn last line, which may be being written, is passed over."""
+    decoder = msgspec.json.Decoder(_Kept)
+    try:
+        with open(path, "rb") as stream:
+            for number, line in enumerate(stream, start=1):
+                if not line.endswith(b"\n"):
+                    return
+                try:
+                    entry = decoder.decode(line)
+                except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+                    raise RemeasureError(
+                        f"{path} line {number}: damaged journal line ({error}); restore the file"
+                    ) from None
+                yield entry
+    except OSError as error:
+        raise jsonl.unreadable(path, error) from None
+
+
+@dataclass
+class Sums:
+    """Sums over requests."""
+
+    n: int = 0
+    n_messages: int = 0
+    n_images: int = 0
+    characters: Counter[str] = field(default_factory=Counter)
+    image_tokens: int | None = 0
+    output_tokens: float = 0.0
+    output_tokens_most: int = 0
+
+    @property
+    def text_tokens(self) -> int:
+        """All text with what chat templates add."""
+        template = tokens.PER_MESSAGE * self.n_messages + tokens.PER_REQUEST * self.n
+        return tokens.of_characters(self.characters) + template
+
+
+def of_calls(
+    calls: Iterable[tuple[str, dict[str, Any]]],
+    inspector: Inspector,
+    way: executors.Way,
+    history: History | None = None,
+) -> Sums:
+    """Add up what calls will send and get; streaming, nothing is kept of a call.
+
+    Args:
+        calls: (custom_id, neutral body) of what is missing.
+        inspector: looks at the images, where the model names a formula.
+        way: how the model is reached; says the image formula and whether it thinks when nothing is said.
+        history: what earlier outcomes of the cell teach.
+
+    Raises:
+        RemeasureError: an image that cannot be sent; names the request.
+    """
+    sums = Sums()
+    thinks = getattr(way, "thinking_default", None)
+    mean = history.output_tokens if history else None
+    for custom_id, body in calls:
+        size = tokens.request_size(
+            body, lambda ref, name=custom_id: inspector.size(ref, f"request {name!r}"), way.image_tokens
+        )
+        sums.n += 1
+        sums.n_messages += size.n_messages
+        sums.n_images += size.n_images
+        sums.characters.update(size.characters)
+        if size.image_tokens is None or sums.image_tokens is None:
+            sums.image_tokens = None
+        else:
+            sums.image_tokens += size.image_tokens
+        assumed = THINKING_TOKENS if body.get("thinking", thinks) else ANSWER_TOKENS
+        sums.output_tokens += min(body["max_tokens"], assumed if mean is None else mean)
+        sums.output_tokens_most += body["max_tokens"]
+    return sums
+
+
+def usd(sums: Sums, way: executors.Way) -> Range | None:
+    """Return what calls will cost.
+
+    Edges:
+        0 for a program of ours, for kept and for imported answers: they charge nothing per token. Null for
+        an endpoint without a price, and for images without a formula.
+    """
+    if way.money is None:
+        charges = isinstance(way, executors.HttpSettings | executors.BatchSettings)
+        return None if charges and sums.n else Range(low=0.0, expected=0.0, high=0.0)
+    price = way.money.price
+    if sums.image_tokens is None:
+        free = price.input_usd_per_mtok == price.output_usd_per_mtok == 0
+        return Range(low=0.0, expected=0.0, high=0.0) if free else None
+    error = tokens.text_error(sums.characters)
+
+    def amount(text_share: float, output_tokens: float) -> float:
+        read = sums.text_tokens * text_share + sums.image_tokens
+        return round((read * price.input_usd_per_mtok + output_tokens * price.output_usd_per_mtok) / 1e6, 6)
+
+    return Range(
+        low=amount(1 - error, sums.n),
+        expected=amount(1, sums.output_tokens),
+        high=amount(1 + error, sums.output_tokens_most),
+    )
+
+
+def seconds(sums: Sums, way: executors.Way, history: History) -> float | None:
+    """Return how long calls will take, from the median of kept outcomes and from the endpoint's limits.
+
+    Edges:
+        0 for no call; null where neither is known. A batch service promises no time.
+    """
+    if not sums.n:
+        return 0.0
+    bounds = []
+    if isinstance(way, executors.Endpoint) and history.median_s is not None:
+        addresses = getattr(way, "base_url", "")
+        lanes = way.concurrency * (1 if isinstance(addresses, str) else len(addresses))
+        bounds.append(sums.n * history.median_s / min(lanes, sums.n))
+    if isinstance(way, executors.HttpSettings):
+        if way.requests_per_minute is not None:
+            bounds.append(60 * sums.n / way.requests_per_minute)
+        if way.tokens_per_minute is not None and sums.image_tokens is not None:
+            all_tokens = sums.text_tokens + sums.image_tokens + sums.output_tokens
+            bounds.append(60 * all_tokens / way.tokens_per_minute)
+    return round(max(bounds), 1) if bounds else None
+
+
+def check_limit(sums: Sums, way: executors.Way, where: str) -> None:
+    """Refuse calls that are expected to cost more than ``limits.estimate_usd``; call it before sending.
+
+    Raises:
+        RemeasureError: above the limit, or not to be estimated although there is a limit.
+    """
+    if way.money is None or way.money.estimate_usd is None:
+        return
+    limit, found = way.money.estimate_usd, usd(sums, way)
+    if found is None:
+        raise RemeasureError(
+            f"{where}: limits.estimate_usd is {limit:g}, but {sums.n_images} images cannot be priced: the "
+            "model names no formula; add `image_tokens` to it, or take the limit out; nothing was sent"
+        )
+    if found.expected > limit:
+        raise RemeasureError(
+            f"{where}: {sums.n} missing requests are estimated at {found.expected:.2f} USD ({found.low:.2f} "
+            f"to {found.high:.2f}), above limits.estimate_usd {limit:g}; nothing was sent: raise the limit, "
+            "or ask fewer items"
+        )
+
+
+def judge_calls(
+    items: Iterable[Item],
+    judge_messages: Callable[[Item, Response, JudgeCell], list[dict[str, Any]]],
+    settings: JudgeSettings,
+    texts: dict[str, str],
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield what a judge would be asked if every item got an answer of ``ANSWER_TOKENS`` tokens."""
+    cell = JudgeCell(grader=settings.grader, gold=settings.gold, prompts=texts)
+    for item in items:
+        answer = Response(custom_id=item.item_id, key="", status="answered", text=ANSWER_TEXT)
+        body = requests.Body(
+            model=settings.model,
+            messages=judge_messages(item, answer, cell),
+            max_tokens=settings.max_tokens,
+            thinking=settings.thinking,
+        )
+        yield item.item_id, msgspec.to_builtins(body)
+
+
+def make(
+    role: Literal["reader", "judge"],
+    settings: EstimateSettings,
+    n_requests: int,
+    sums: Sums,
+    way: executors.Way,
+    history: History,
+) -> Estimate:
+    """Return the record of an estimate.
+
+    Args:
+        role: whose requests they are.
+        settings: of the stage.
+        n_requests: all requests of the cell.
+        sums: of the missing ones.
+        way: how the model is reached.
+        history: what kept outcomes teach.
+    """
+    amount = usd(sums, way)
+    return Estimate(
+        role=role,
+        model=settings.model,
+        n_requests=n_requests,
+        n_known=n_requests - sums.n,
+        n_images=sums.n_images,
+        text_tokens=sums.text_tokens,
+        text_error=tokens.text_error(sums.characters),
+        image_tokens=sums.image_tokens,
+        output_tokens=math.ceil(round(sums.output_tokens, 6)),
+        output_tokens_most=sums.output_tokens_most,
+        usd=amount,
+        seconds=seconds(sums, way, history),
+        price=settings.price,
+        notes=tuple(_notes(role, sums, amount, way, history)),
+    )
+
+
+def _notes(
+    role: str, sums: Sums, amount: Range | None, way: executors.Way, history: History
+) -> Iterator[str]:
+    if history.output_tokens is not None:
+        yield f"output: mean of kept answers, {history.output_tokens:.1f} tokens"
+    else:
+        yield f"output: {ANSWER_TOKENS} tokens per answer, {THINKING_TOKENS} with thinking (assumed)"
+    if role == "judge":
+        yield f"judge: every item has an answer of {ANSWER_TOKENS} tokens; kept verdicts are not matched"
+    if sums.image_tokens is None:
+        yield f"images: {sums.n_images} without a formula; name image_tokens of the model"
+    if amount is None and way.money is None:
+        yield "price: none named; name price of the model"
+    if way.money is None and amount is not None:
+        yield "price: charges nothing per token"

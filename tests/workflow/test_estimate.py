@@ -1,0 +1,26 @@
+"""What a run will cost is known without asking anything, and again after answers came."""
+
+import csv
+import shutil
+
+TABLE = "results/estimate.csv"
+NQ_BASE = "results/ci/pixelrag/nq/base/page-reader-smollm2"
+
+
+def test_a_finished_run_costs_nothing_more_and_a_deleted_journal_costs_again(checkout):
+    for path in checkout.path("results").rglob("*estimate.*"):
+        path.unlink()  # of an earlier call in this checkout
+    cells = {"estimate": 24, "estimate_judge": 12, "estimate_agreement": 2}
+    assert checkout.planned(TABLE) == cells | {"publish_estimate": 1}
+    checkout.run(TABLE, "results/ci/tables/table1.estimate.csv")
+    *rows, total = csv.DictReader(checkout.path(TABLE).open())
+    assert len(rows) == 38 and {row["run"] for row in rows} == {"ci"}
+    assert total["n_known"] == total["n_requests"] and total["usd"] == "0.0000"
+    assert checkout.planned(TABLE) == {}
+    shutil.rmtree(checkout.path(f"{NQ_BASE}/journal"))
+    assert checkout.planned(TABLE) == {"estimate": 1, "publish_estimate": 1}
+    checkout.run(TABLE)
+    (row,) = (
+        r for r in csv.DictReader(checkout.path(TABLE).open()) if (r["bench"], r["arm"]) == ("nq", "base")
+    )
+    assert (row["n_requests"], row["n_known"]) == ("4", "0")
