@@ -7,10 +7,23 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from remeasure import cli, collecting, estimates, executors, items, jsonl, options, prompts, requests, studies
+from remeasure import (
+    cli,
+    collecting,
+    estimates,
+    executors,
+    items,
+    jsonl,
+    kept,
+    options,
+    prompts,
+    requests,
+    studies,
+)
 from remeasure.errors import RemeasureError
-from remeasure.estimates import Estimate, EstimateSettings, History
+from remeasure.estimates import Estimate, EstimateSettings
 from remeasure.image_check import Inspector
+from remeasure.kept import History
 
 log = logging.getLogger("remeasure.estimate_cost")
 
@@ -75,7 +88,7 @@ def work(args: argparse.Namespace) -> None:
     """Read, add up, write."""
     settings = options.decode(args.settings, EstimateSettings)
     way = collecting.read_executor(args.executor)
-    history = estimates.read_history(args.journal)
+    history = kept.read_history(args.journal)
     if args.items is not None:
         found = of_judge(args.items, args.study, settings, way, history)
     else:

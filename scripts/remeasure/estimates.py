@@ -4,19 +4,17 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
-from statistics import median
 from typing import Any, Literal
 
 import msgspec
 
-from remeasure import executors, jsonl, requests, tokens
+from remeasure import executors, requests, tokens
 from remeasure.cells import JudgeCell, JudgeSettings
 from remeasure.errors import RemeasureError
 from remeasure.image_check import Inspector
-from remeasure.journal import FINAL
+from remeasure.kept import History
 from remeasure.prices import PriceRow
-from remeasure.records import Item, Record, Response, Status
+from remeasure.records import Item, Record, Response
 
 # Output of one answer where no kept answer says better, without and with thinking.
 # Source: page-image card 10.2, SimpleQA with Qwen3.5-4B: 95 to 118 tokens, with thinking 1,311 to 1,597.
@@ -83,64 +81,6 @@ class EstimateSettings(Record, kw_only=True):
     """For a judge: how its requests are worded."""
     n_answers: int | None = None
     """For judges that are compared: how many answers they are shown; null: one per item."""
-
-
-class _Kept(msgspec.Struct):
-    """The part of a journal line that matters here."""
-
-    key: str
-    status: Status
-    seconds: float
-    usage: dict[str, Any] | None = None
-
-
-@dataclass
-class History:
-    """What the kept outcomes of a cell teach."""
-
-    final: set[str] = field(default_factory=set)
-    """Keys that are not asked again."""
-    output_tokens: float | None = None
-    """Mean of an outcome; null where no outcome says it."""
-    median_s: float | None = None
-
-
-def read_history(folder: Path | None) -> History:
-    """Read the journals of a cell without locking or repairing them; no folder is no history.
-
-    Raises:
-        RemeasureError: a line that is not the last of its file is damaged, or a file cannot be read.
-    """
-    kept: dict[str, _Kept] = {}
-    for path in sorted(folder.glob("*.jsonl")) if folder is not None else ():
-        for entry in _entries(path):
-            if entry.status in FINAL:
-                kept[entry.key] = entry
-    told = [n for e in kept.values() if type(n := (e.usage or {}).get("completion_tokens")) is int]
-    return History(
-        final=set(kept),
-        output_tokens=sum(told) / len(told) if told else None,
-        median_s=median(e.seconds for e in kept.values()) if kept else None,
-    )
-
-
-def _entries(path: Path) -> Iterator[_Kept]:
-    """Yield the entries of a journal file; a torn last line, which may be being written, is passed over."""
-    decoder = msgspec.json.Decoder(_Kept)
-    try:
-        with open(path, "rb") as stream:
-            for number, line in enumerate(stream, start=1):
-                if not line.endswith(b"\n"):
-                    return
-                try:
-                    entry = decoder.decode(line)
-                except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-                    raise RemeasureError(
-                        f"{path} line {number}: damaged journal line ({error}); restore the file"
-                    ) from None
-                yield entry
-    except OSError as error:
-        raise jsonl.unreadable(path, error) from None
 
 
 @dataclass

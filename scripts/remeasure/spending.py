@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from remeasure import jsonl
+from remeasure import jsonl, kept
 from remeasure.errors import RemeasureError
 from remeasure.executors import Money
 from remeasure.files import sha256_bytes
@@ -36,15 +36,14 @@ class Spending:
     Each process writes only its own file, whole or not at all, at most every ``EVERY_S`` seconds, and reads
     the others' as often: a limit is noticed after at most twice that time. A run goes beyond its limit by at
     most what all its cells spend in these seconds plus the requests that are in flight then. After a kill
-    the file is older than the journal by as much; the caller adds the usage of all kept outcomes again before
-    anything is sent, and the file is right once more.
+    the file is older than the journal by as much, until ``add_kept`` has put it right.
 
     A context manager: leaving writes the file. One thread adds; any thread may ask.
 
     Args:
         money: price, limit and ledger folder; null: nothing is counted in money and there is no limit.
-        ledger_name: names this process's share of the run, the same in every try: ``study/bench/arm/model``,
-            with the shard where there are several; of several shards each adds only its own outcomes.
+        ledger_name: names the journal file whose outcomes are counted, the same in every try. One name for
+            each file: two shards never share one, and after a change of their number no outcome counts twice.
     """
 
     def __init__(self, money: Money | None, ledger_name: str) -> None:
@@ -62,8 +61,21 @@ class Spending:
     def __exit__(self, *_) -> None:
         self.publish()
 
+    def add_kept(self, journal: Path) -> None:
+        """Count the outcomes of earlier tries; call it once, before anything is sent.
+
+        Args:
+            journal: the file that this process appends to; where it is missing there is nothing to count.
+
+        Raises:
+            RemeasureError: it is damaged, or the ledger cannot be written.
+        """
+        for outcome in kept.outcomes(journal) if journal.exists() else ():
+            self._count(outcome.usage, outcome.status)
+        self.publish()
+
     def publish(self) -> None:
-        """Write this cell's file now; right after the outcomes of earlier tries were added."""
+        """Write this process's file of the ledger now."""
         if self._money is not None:
             self._write(self._money)
 
@@ -74,17 +86,20 @@ class Spending:
             usage: what the endpoint says; null, or without the two counts, where it says nothing usable.
             status: the outcome's; ``not_sent`` costs nothing and is not counted.
         """
+        self._count(usage, status)
+        if self._money is not None and time.monotonic() - self._written_at >= EVERY_S:
+            self._write(self._money)
+
+    def _count(self, usage: Any, status: str) -> None:
         if status == "not_sent":
             return
-        prompt, completion = (_count(usage, name) for name in ("prompt_tokens", "completion_tokens"))
+        prompt, completion = (_tokens(usage, name) for name in ("prompt_tokens", "completion_tokens"))
         if prompt is None or completion is None:
             self._n_without_usage += 1
         else:
             self._n_with_usage += 1
         self._input_tokens += prompt or 0
         self._output_tokens += completion or 0
-        if self._money is not None and time.monotonic() - self._written_at >= EVERY_S:
-            self._write(self._money)
 
     @property
     def n_without_usage(self) -> int:
@@ -101,6 +116,13 @@ class Spending:
             self._input_tokens * price.input_usd_per_mtok + self._output_tokens * price.output_usd_per_mtok
         )
         return spent / 1e6
+
+    def words(self) -> str:
+        """Return what this cell has spent for a line of progress; empty where it has no price."""
+        spent = self.spent_usd
+        if spent is None:
+            return ""
+        return _usd(spent) + (f" ({self._n_without_usage} without usage)" if self._n_without_usage else "")
 
     def reason(self) -> str | None:
         """Return why nothing more may be sent, null while all is well; cheap enough to ask before each call.
@@ -169,7 +191,7 @@ class Spending:
         self._others_usd = math.fsum(amounts)
 
 
-def _count(usage: Any, name: str) -> int | None:
+def _tokens(usage: Any, name: str) -> int | None:
     """Return a token count of a usage block; null where it is missing or no count that a model can reach."""
     value = usage.get(name) if isinstance(usage, dict) else None
     return value if type(value) is int and 0 <= value < 10**9 else None

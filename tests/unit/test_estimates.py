@@ -11,10 +11,11 @@ import estimate_cost
 import make_estimate
 from remeasure import estimates, images, jsonl, requests
 from remeasure.errors import RemeasureError
-from remeasure.estimates import Estimate, History, Range
+from remeasure.estimates import Estimate, Range
 from remeasure.executors import BatchSettings, HttpSettings, Money, Price, ReplaySettings, ServerSettings
 from remeasure.files import sha256_file
 from remeasure.image_check import Inspector
+from remeasure.kept import History
 from remeasure.plan import Plan
 from remeasure.prices import PriceRow
 from remeasure.records import ImageRef, Item, JournalEntry

@@ -134,12 +134,53 @@ def test_the_ledger_is_looked_at_seldom_and_written_whole(tmp_path, monkeypatch)
     }
 
 
+def journal(path: Path, *completions: int | None) -> Path:
+    """Write a journal with one outcome for each number of tokens."""
+    with open(path, "ab") as stream:
+        for n in completions:
+            said = {"usage": usage(0, n), "status": "answered"} if n else {"usage": None, "status": "failed"}
+            entry = {"key": "k", "custom_id": "q", "text": None, "attempts": 1, "seconds": 1.0}
+            stream.write(json.dumps(entry | said).encode() + b"\n")
+    return path
+
+
 def test_a_cell_starts_from_what_its_journal_says_and_not_from_its_old_file(tmp_path, at_once):
-    with Spending(money(tmp_path), "a") as killed:
-        killed.add(usage(0, 100_000), "answered")
-    again = Spending(money(tmp_path), "a")
-    again.add(usage(0, 100_000), "answered")  # the same outcome, from the journal
-    assert again.spent_usd == 0.8 and again.reason() is None
+    with Spending(money(tmp_path / "spend"), "a") as killed:
+        killed.add(usage(0, 25_000), "answered")
+    again = Spending(money(tmp_path / "spend"), "a")
+    # An outcome that was superseded was paid as well; a torn line is asked again.
+    again.add_kept(journal(tmp_path / "answers.jsonl", 25_000, 50_000, None))
+    assert (again.spent_usd, again.n_without_usage) == (0.6, 1) and again.reason() is None
+    other = Spending(money(tmp_path / "spend"), "b")
+    other.add(usage(0, 50_000), "answered")
+    assert "has spent 1.00 USD" in other.reason()
+
+
+def test_a_cell_that_was_never_asked_starts_from_nothing(tmp_path):
+    own = Spending(money(tmp_path), "a")
+    own.add_kept(tmp_path / "journal" / "answers.jsonl")
+    assert own.spent_usd == 0.0 and (tmp_path / "a.json").exists()
+
+
+def test_a_changed_number_of_shards_counts_no_outcome_twice(tmp_path, at_once):
+    for name in ("1of2", "2of2"):
+        with Spending(money(tmp_path / "spend"), f"cell/journal/{name}") as shard:
+            shard.add_kept(journal(tmp_path / f"{name}.jsonl", 25_000))  # 0.20 each
+    whole = Spending(money(tmp_path / "spend", limit=0.5), "cell/journal/answers")
+    whole.add_kept(tmp_path / "answers.jsonl")
+    assert whole.reason() is None
+    whole.add(usage(0, 12_500), "answered")
+    assert "has spent 0.50 USD" in whole.reason()
+
+
+def test_progress_says_what_was_spent_and_what_is_unknown(tmp_path):
+    own = Spending(money(tmp_path), "a")
+    assert (own.words(), Spending(None, "b").words()) == ("0.00 USD", "")
+    own.add(usage(0, 100), "answered")
+    assert own.words() == "0.0008 USD"
+    own.add(None, "failed")
+    own.add(usage(0, 100_000), "answered")
+    assert own.words() == "0.80 USD (1 without usage)"
 
 
 def test_names_of_any_length_and_kind_become_files_in_the_folder(tmp_path):

@@ -1,0 +1,76 @@
+"""What kept outcomes teach of costs: read from a cell's journals without locking or repairing them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import msgspec
+
+from remeasure import jsonl
+from remeasure.errors import RemeasureError
+from remeasure.journal import FINAL
+from remeasure.records import Status
+
+
+class Outcome(msgspec.Struct):
+    """The part of a journal line that costs are counted from."""
+
+    key: str
+    status: Status
+    seconds: float
+    usage: dict[str, Any] | None = None
+
+
+def outcomes(path: Path) -> Iterator[Outcome]:
+    """Yield the outcomes of one journal file; a torn last line, which may be being written, is passed over.
+
+    Raises:
+        RemeasureError: the file cannot be read, or a line that is not the last is damaged.
+    """
+    decoder = msgspec.json.Decoder(Outcome)
+    try:
+        with open(path, "rb") as stream:
+            for number, line in enumerate(stream, start=1):
+                if not line.endswith(b"\n"):
+                    return
+                try:
+                    outcome = decoder.decode(line)
+                except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+                    raise RemeasureError(
+                        f"{path} line {number}: damaged journal line ({error}); restore the file, or delete "
+                        "this line if its request may be asked again"
+                    ) from None
+                yield outcome
+    except OSError as error:
+        raise jsonl.unreadable(path, error) from None
+
+
+@dataclass
+class History:
+    """What the kept outcomes of a cell teach."""
+
+    final: set[str] = field(default_factory=set)
+    """Keys that are not asked again."""
+    output_tokens: float | None = None
+    """Mean of a final outcome; null where none says it."""
+    median_s: float | None = None
+    """Of a final outcome, waits included; null where there is none."""
+
+
+def read_history(folder: Path | None) -> History:
+    """Read all journals of a cell; no folder is no history.
+
+    Raises:
+        RemeasureError: as in ``outcomes``.
+    """
+    found: dict[str, Outcome] = {}
+    for path in sorted(folder.glob("*.jsonl")) if folder is not None else ():
+        found |= {outcome.key: outcome for outcome in outcomes(path) if outcome.status in FINAL}
+    told = [n for one in found.values() if type(n := (one.usage or {}).get("completion_tokens")) is int]
+    return History(
+        final=set(found),
+        output_tokens=sum(told) / len(told) if told else None,
+        median_s=median(one.seconds for one in found.values()) if found else None,
+    )
