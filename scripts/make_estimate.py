@@ -63,49 +63,37 @@ def row(place: Place, found: Estimate, run: str) -> dict[str, Any]:
     }
 
 
+_SUMMED = ("n_requests", "n_known", "n_images", "text_tokens", "output_tokens", "output_tokens_most")
+_EMPTY = ("study", "bench", "arm", "role", "model", "text_error", "price", "price_as_of", "price_source")
+
+
 def total(found: list[Estimate], run: str) -> dict[str, Any]:
     """Return the last row: sums. One with an unknown part is null; the notes say what the rest makes."""
     amounts = [e.usd for e in found if e.usd is not None]
     times = [e.seconds for e in found if e.seconds is not None]
     image_tokens = [e.image_tokens for e in found if e.image_tokens is not None]
-    priced = len(amounts) == len(found)
     notes = []
-    if not priced:
+    if len(amounts) != len(found):
         part = math.fsum(amount.expected for amount in amounts)
         notes.append(f"{len(found) - len(amounts)} rows without an amount; the others make {part:.4f} USD")
     if len(times) != len(found):
         notes.append(f"{len(found) - len(times)} rows without a time; the others take {sum(times):.1f} s")
 
-    def dollars(part: str) -> str | None:
-        return csv_text.decimals(math.fsum(getattr(a, part) for a in amounts), 4) if priced else None
+    def whole(values: list[Any], places: int) -> str | None:
+        return csv_text.decimals(math.fsum(values), places) if len(values) == len(found) else None
 
-    empty = dict.fromkeys(("study", "bench", "arm", "role", "model", "text_error"))
-    empty |= dict.fromkeys(("price", "price_as_of", "price_source"))
-    sums = {
-        name: sum(getattr(e, name) for e in found)
-        for name in (
-            "n_requests",
-            "n_known",
-            "n_images",
-            "text_tokens",
-            "output_tokens",
-            "output_tokens_most",
-        )
+    sums = {name: sum(getattr(e, name) for e in found) for name in _SUMMED}
+    known = {
+        "table": "total",
+        "image_tokens": whole(image_tokens, 0),
+        "usd_low": whole([amount.low for amount in amounts], 4),
+        "usd": whole([amount.expected for amount in amounts], 4),
+        "usd_high": whole([amount.high for amount in amounts], 4),
+        "seconds": whole(times, 1),
+        "notes": "; ".join(notes),
+        "run": run,
     }
-    return (
-        empty
-        | sums
-        | {
-            "table": "total",
-            "image_tokens": sum(image_tokens) if len(image_tokens) == len(found) else None,
-            "usd_low": dollars("low"),
-            "usd": dollars("expected"),
-            "usd_high": dollars("high"),
-            "seconds": csv_text.decimals(sum(times), 1) if len(times) == len(found) else None,
-            "notes": "; ".join(notes),
-            "run": run,
-        }
-    )
+    return dict.fromkeys(_EMPTY) | sums | known
 
 
 def work(args: argparse.Namespace) -> None:
