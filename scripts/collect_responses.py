@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from remeasure import cli, collecting, executors, jsonl, options, provenance
+from remeasure import cli, collecting, executors, jsonl, options, provenance, request_plan
 from remeasure.errors import RemeasureError
 from remeasure.journal import FINAL, Journal
 from remeasure.spending import Spending
@@ -17,21 +17,27 @@ from remeasure.spending import Spending
 
 def work(args: argparse.Namespace) -> None:
     """Plan, ask what is missing, write what is complete."""
-    settings = options.decode(args.settings, collecting.CollectSettings)
+    settings = options.decode(args.settings, request_plan.CollectSettings)
     executor = collecting.read_executor(args.executor)
-    shard = collecting.read_shard(args.shard) if args.shard else None
+    shard = request_plan.read_shard(args.shard) if args.shard else None
     if (shard is None) == (args.out is None):
         raise RemeasureError("give either --out, for a whole cell, or --shard, for a part of one")
     # What failed in a shard was tried there; asked again it is by running that shard again.
     settled = (*FINAL, "failed") if args.shards else FINAL
-    with Journal(args.journal, shard.name if shard else "answers") as journal:
-        plan = collecting.make_plan(args.requests, settings, journal, args.images_root, shard, settled)
-        collecting.check_dialect(args.requests, plan, executor, settings.served_name)
+    name = shard.name if shard else "answers"
+    planner = request_plan.Planner(args.requests, settings, executor, args.images_root)
+    with (
+        Journal(args.journal, name) as journal,
+        Spending(executor.money, f"{args.journal}/{name}") as spending,
+    ):
+        spending.add_kept(args.journal / f"{name}.jsonl")
+        plan = planner.plan(journal, shard, settled)
+        planner.check_cost(plan, args.journal)
         n_asked = collecting.ask(
-            args.requests,
+            planner.missing_calls(plan),
             plan,
             journal,
-            Spending(executor.money, str(args.journal)),
+            spending,
             lambda: executors.opened(executor, settings.served_name, args.images_root, args.journal),
         )
         counts = collecting.counts(plan, journal)

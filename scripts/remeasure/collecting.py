@@ -1,39 +1,23 @@
-"""From requests to responses: what is missing, who answers it, what is written when all is there."""
+"""From requests to responses: who answers what is missing, and what is written when all is there."""
 
 import contextlib
 import logging
 import signal
 import threading
-import zipfile
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
-from remeasure import executors, jsonl, options, requests
+from remeasure import executors, jsonl, options
 from remeasure.errors import RemeasureError
 from remeasure.executors import Call
-from remeasure.journal import FINAL, SHARD, Journal
-from remeasure.records import ImageRef, JournalEntry, Record, Request, Response
+from remeasure.journal import FINAL, Journal
+from remeasure.records import JournalEntry, Record, Response
+from remeasure.request_plan import CollectSettings, Plan
 from remeasure.spending import Spending
 from remeasure.tally import Tally
 
 log = logging.getLogger("remeasure.responses")
-
-
-class CollectSettings(Record, kw_only=True):
-    """Settings of ``collect_responses``: what an answer's identity is made of."""
-
-    model: str
-    served_name: str
-    identity: dict[str, Any]
-    """Whatever else could change an answer: weights, server code, threads, revision."""
-    sample: int = 0
-    """Number of the repetition."""
-    may_be_empty: bool = False
-    """Whether a file without requests is right: a judge has nothing to do where no answer came."""
-    max_failed_share: float = 0.0
-    """Share of requests, 0 to 1, that may end without an answer before the cell is refused."""
 
 
 def read_executor(text: str) -> executors.Settings:
@@ -52,139 +36,9 @@ def read_executor(text: str) -> executors.Settings:
         raise jsonl.unreadable(Path(text), error) from None
 
 
-class Plan(Record, kw_only=True):
-    """The requests of a cell in their order, by identity."""
-
-    rows: list[tuple[str, str]]
-    """(custom_id, key)."""
-    missing: set[str]
-    """Keys that must be asked."""
-
-
 def served_files(executor: executors.Settings) -> list[str]:
     """Return the files that a server of ours reads: part of where its answers come from."""
     return list(executor.files.values()) if isinstance(executor, executors.ServerSettings) else []
-
-
-class Shard(Record, kw_only=True):
-    """A part of a cell's requests that one of several jobs asks."""
-
-    number: int
-    """From 1."""
-    of: int
-
-    @property
-    def name(self) -> str:
-        """Name of the shard's journal."""
-        return f"{self.number}of{self.of}"
-
-    def holds(self, key: str) -> bool:
-        """Return whether the shard asks for a key; equal requests always fall into one shard."""
-        return int(key[:12], 16) % self.of == self.number - 1
-
-
-def read_shard(text: str) -> Shard:
-    """Read a shard's name, such as ``3of8``.
-
-    Raises:
-        RemeasureError: it is none.
-    """
-    number, _, of = text.partition("of")
-    if not SHARD.fullmatch(text) or int(number) > int(of):
-        raise RemeasureError(f"--shard {text!r}: expected NofM with N from 1 to M, such as 3of8")
-    return Shard(number=int(number), of=int(of))
-
-
-def make_plan(
-    path: Path,
-    settings: CollectSettings,
-    journal: Journal,
-    images_root: Path,
-    shard: Shard | None = None,
-    settled: Collection[str] = FINAL,
-) -> Plan:
-    """Read and check all requests before anything is sent.
-
-    Args:
-        path: the requests.
-        settings: what an answer's identity is made of.
-        journal: what is known.
-        images_root: folder that the paths of image references start from.
-        shard: which requests belong to this job; null: all.
-        settled: statuses that are not asked again.
-
-    Raises:
-        RemeasureError: the file holds no request or a wrong one; an image that must be sent is missing.
-    """
-    digest = requests.identity_digest(settings.identity)
-    rows: list[tuple[str, str]] = []
-    missing: set[str] = set()
-    presence = _Presence(images_root)
-    n_lines = 0
-    for request in requests.read_requests(path, settings.model):
-        n_lines += 1
-        key = requests.answer_key(request.body, settings.model, digest, settings.sample)
-        if shard is not None and not shard.holds(key):
-            continue
-        rows.append((request.custom_id, key))
-        if journal.status(key) not in settled and key not in missing:
-            missing.add(key)
-            for ref in requests.image_refs(request.body):
-                presence.check(ref, f"{path} line {n_lines}, request {request.custom_id!r}")
-    if not n_lines and not settings.may_be_empty:
-        raise RemeasureError(f"{path}: holds no request; check the bench's items and rebuild the file")
-    return Plan(rows=rows, missing=missing)
-
-
-class _Presence:
-    """Checks that images are there; their content is checked when they are sent."""
-
-    def __init__(self, root: Path) -> None:
-        self._root = root
-        self._members: dict[str, dict[str, int]] = {}
-
-    def check(self, ref: ImageRef, where: str) -> None:
-        """Raise where the image of a reference is missing or empty."""
-        path = self._root / ref.path
-        try:
-            if ref.member is None:
-                size = path.stat().st_size
-            else:
-                if ref.path not in self._members:
-                    with zipfile.ZipFile(path) as store:
-                        self._members[ref.path] = {info.filename: info.file_size for info in store.infolist()}
-                size = self._members[ref.path].get(ref.member)
-            problem = "is not there" if size is None else "is empty" if not size else None
-        except (OSError, zipfile.BadZipFile) as error:
-            problem = f"cannot be read ({getattr(error, 'strerror', None) or error})"
-        if problem:
-            place = ref.path if ref.member is None else f"{ref.path} member {ref.member}"
-            raise RemeasureError(
-                f"{where}: image {place} {problem}; delete {ref.path} and rerun the target that writes it"
-            )
-
-
-def missing_calls(path: Path, plan: Plan) -> Iterator[Call]:
-    """Yield the calls that must be made, in request order, each key once."""
-    keys = dict(plan.rows)
-    seen: set[str] = set()
-    for request in jsonl.read(path, Request):
-        key = keys.get(request.custom_id)
-        if key in plan.missing and key not in seen:
-            seen.add(key)
-            yield Call(key=key, custom_id=request.custom_id, body=request.body)
-
-
-def check_dialect(path: Path, plan: Plan, executor: executors.Settings, served_name: str) -> None:
-    """Refuse words that the endpoint cannot express, before anything is sent."""
-    dialect = requests.dialect_of(executor.dialect) if isinstance(executor, executors.Speaking) else None
-    if dialect is None:
-        return
-    for call in missing_calls(path, plan):
-        try:
-            requests.translate(call.body, dialect, served_name, executor.thinking_default)
-        except RemeasureError as error:
-            raise RemeasureError(f"{path}, request {call.custom_id!r}: {error}") from None
 
 
 @contextlib.contextmanager
@@ -221,13 +75,20 @@ class _Keeper:
 
 
 def ask(
-    path: Path,
+    calls: Iterator[Call],
     plan: Plan,
     journal: Journal,
     spending: Spending,
     open_executor: Callable[[], contextlib.AbstractContextManager[executors.Executor]],
 ) -> int:
     """Ask what is missing and keep each outcome at once; start nothing where nothing is missing.
+
+    Args:
+        calls: what is missing, one by one.
+        plan: the cell's requests.
+        journal: where outcomes are kept.
+        spending: says when enough is spent.
+        open_executor: starts what answers.
 
     Returns:
         How many requests were asked.
@@ -248,7 +109,7 @@ def ask(
         Tally(n_known, n_keys, spending.words) as tally,
     ):
         try:
-            executor.run(missing_calls(path, plan), _Keeper(journal, tally, spending))
+            executor.run(calls, _Keeper(journal, tally, spending))
         finally:
             log.info(tally.line())
     return tally.n_now

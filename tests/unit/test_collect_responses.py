@@ -1,5 +1,7 @@
 """A cell is asked once, whatever happens in between; what is written is complete and in request order."""
 
+import base64
+import io
 import json
 import random
 import shutil
@@ -7,10 +9,12 @@ import signal
 import subprocess
 import sys
 import time
+import zlib
 from collections import Counter
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 import collect_responses
 from loopback import Loopback
@@ -20,7 +24,10 @@ from remeasure.fingerprint import SCRIPTS
 from remeasure.records import ImageRef, JournalEntry, Request, Response
 
 LOOPBACK = str(Path(__file__).resolve().parent.parent / "loopback.py")
-PNG = b"\x89PNG\r\n\x1a\n" + b"pixels"
+# One grey pixel.
+PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNoAAAAggCBd81ytgAAAABJRU5ErkJggg=="
+)
 
 
 class Cell:
@@ -208,7 +215,7 @@ def bad_files() -> dict:
         ),
         "missing member": (
             [good, with_image("store.zip", "b.png")],
-            "line 2, request 'q-image': image store.zip member b.png is not there",
+            "line 2, request 'q-image': image store.zip member 'b.png' is not there",
         ),
         "empty image": ([good, with_image("empty.png")], "image empty.png is empty"),
         "empty": ([], "holds no request"),
@@ -226,6 +233,67 @@ def test_a_wrong_request_file_is_one_line_before_anything_is_sent(cell, server, 
     assert collect_responses.main(cell.arguments(executor)) == 2
     last = capsys.readouterr().err.rstrip().split("\n")[-1]
     assert last.startswith("error: ") and message in last and server.n_calls == 0
+
+
+def picture(name: str, mode: str = "RGB", **options) -> bytes:
+    out = io.BytesIO()
+    Image.new(mode, (8, 6)).save(out, name, **options)
+    return out.getvalue()
+
+
+def rotated() -> bytes:
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    return picture("JPEG", exif=exif)
+
+
+def huge() -> bytes:
+    """A PNG that says it has 20,000 x 20,000 pixels."""
+    head = b"IHDR" + (20_000).to_bytes(4, "big") * 2 + bytes([8, 0, 0, 0, 0])
+    return PNG[:8] + (13).to_bytes(4, "big") + head + zlib.crc32(head).to_bytes(4, "big") + PNG[33:]
+
+
+def ask_with_image(cell: Cell, server: Loopback, name: str, data: bytes) -> int:
+    (cell.folder / name).write_bytes(data)
+    url = images.to_url(ImageRef(sha256=sha256_bytes(data), path=name))
+    content = [{"type": "text", "text": "look"}, {"type": "image_url", "image_url": {"url": url}}]
+    body = {"model": "toy-slug", "messages": [{"role": "user", "content": content}], "max_tokens": 9}
+    jsonl.write(cell.folder / "requests.jsonl", [Request(custom_id="q-image", body=body)])
+    return cell.ask(server)
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "is empty"),
+        (b"<html>404</html>", "PNG, JPEG, GIF"),
+        (PNG[:20], "a.png"),
+        (huge(), "megapixels"),
+    ],
+)
+def test_an_image_that_nobody_could_read_is_one_line_before_anything_is_sent(
+    cell, server, capsys, data, message
+):
+    assert ask_with_image(cell, server, "a.png", data) == 2 and server.n_calls == 0
+    last = capsys.readouterr().err.rstrip().split("\n")[-1]
+    assert last.startswith("error: ") and "line 1, request 'q-image'" in last and message in last
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "word"),
+    [
+        ("a.jpg", picture("JPEG", "CMYK"), "cmyk"),
+        ("a.png", picture("PNG", "I;16"), "16-bit"),
+        ("a.jpg", rotated(), "exif-rotated"),
+        ("a.png", picture("JPEG"), "wrong-suffix"),
+    ],
+)
+def test_an_odd_image_is_sent_as_it_is_and_said(cell, server, capsys, name, data, word):
+    assert ask_with_image(cell, server, name, data) == 0
+    assert f"1 images are {word} (first: " in capsys.readouterr().err
+    sent = server.bodies[0]["messages"][0]["content"][1]["image_url"]["url"].partition(",")
+    assert base64.b64decode(sent[2]) == data
+    assert sent[0] == f"data:image/{'png' if data.startswith(PNG[:4]) else 'jpeg'};base64"
 
 
 @pytest.mark.parametrize(
@@ -333,6 +401,33 @@ def test_a_full_disk_loses_nothing_that_was_kept(cell, server):
     assert 0 < len(cell.journal()) < 12
     assert cell.start({"kind": "http", "base_url": server.base_url}).wait() == 0
     assert server.n_calls == 13 and len(cell.journal()) == 12  # the one that could not be kept, once more
+
+
+def priced(cell: Cell, server: Loopback, **limits) -> dict:
+    """A model that costs 1 USD for each token: an answer of the loopback server, 3 tokens, costs 3 and more."""
+    price = {"input_usd_per_mtok": 0.0, "output_usd_per_mtok": 1e6}
+    money = {"price": price, "ledger": str(cell.folder / "spend")} | limits
+    return {"kind": "http", "base_url": server.base_url, "concurrency": 1, "money": money}
+
+
+def test_a_spend_limit_stops_cleanly_and_a_higher_one_goes_on(cell, server, capsys):
+    assert collect_responses.main(cell.arguments(priced(cell, server, spend_usd=10.0))) == 2
+    # After 3, 6 and 9 USD one more may be sent, after 12 none.
+    assert server.n_calls == 4 == len(cell.journal())
+    last = capsys.readouterr().err.rstrip().split("\n")[-1]
+    assert last.startswith("error: ") and "12" in last and "10" in last and "spend_usd" in last
+    # What was spent before counts when the cell goes on.
+    assert collect_responses.main(cell.arguments(priced(cell, server, spend_usd=10.0))) == 2
+    assert server.n_calls == 4
+    assert collect_responses.main(cell.arguments(priced(cell, server, spend_usd=1000.0))) == 0
+    assert server.n_calls == 12
+
+
+def test_nothing_is_sent_where_the_estimate_is_above_the_limit(cell, server, capsys):
+    assert collect_responses.main(cell.arguments(priced(cell, server, estimate_usd=1.0))) == 2
+    assert server.n_calls == 0
+    last = capsys.readouterr().err.rstrip().split("\n")[-1]
+    assert last.startswith("error: ") and "estimate_usd" in last
 
 
 def kill_at_random_moments(folder: Path, n_rounds: int, seed: int) -> None:
