@@ -12,6 +12,7 @@ from remeasure.yaml_files import Positive, Seconds, Settings
 URL = re.compile(
     r"https?://[A-Za-z0-9.-]+(:\d{1,5})?(/[A-Za-z0-9._~/-]*)?\Z|https?://\[[0-9A-Fa-f:]+\](:\d{1,5})?(/[A-Za-z0-9._~/-]*)?\Z"
 )
+_PLACEHOLDERS = ("{study}", "{bench}", "{arm}")
 
 
 class BatchLimits(Settings, kw_only=True):
@@ -75,9 +76,6 @@ class Model(Settings, kw_only=True):
     """Formula for the tokens of an image (``remeasure.tokens``)."""
     context_tokens: Positive | None = None
     """Context length where the endpoint does not tell it."""
-
-
-_PLACEHOLDERS = ("{study}", "{bench}", "{arm}")
 
 
 def _check_imported(model: Model, place: str) -> None:

@@ -1,10 +1,12 @@
 """Answers that nobody asked for here stand behind no embedded table, and each cell finds its own file."""
 
 import shutil
+import typing
 from pathlib import Path
 
 import pytest
 
+from remeasure import imports, models
 from remeasure.errors import RemeasureError
 from remeasure.plan import Plan
 
@@ -60,3 +62,7 @@ def test_each_cell_takes_its_own_file_and_a_started_model_takes_none(tmp_path):
 def test_a_wrong_import_is_named_when_the_run_is_read(tmp_path, given, message):
     with pytest.raises(RemeasureError, match=message):
         plan(tmp_path, **given).run("mine")
+
+
+def test_a_run_may_name_every_format_that_can_be_read():
+    assert typing.get_args(typing.get_type_hints(models.Imported)["format"]) == tuple(imports.FORMATS)
