@@ -80,6 +80,7 @@ rule ask_shard:
 rule ask:
     """One outcome for every request; finished answers survive in the journal whatever happens."""
     input:
+        unpack(lambda wildcards: FILES.imported(wildcards, wildcards.model)),
         requests="results/{run}/{study}/{bench}/{arm}/{model}/requests.jsonl",
         executor="results/{run}/{study}/executors/{model}.json",
         files=lambda wildcards: FILES.server_files(wildcards.run, wildcards.study, wildcards.model),
@@ -100,9 +101,10 @@ rule ask:
     params:
         code=code_of("collect_responses.py"),
         settings=as_json(PLAN.ask, "run", "model"),
+        inputs=as_options(lambda wildcards: FILES.imported(wildcards, wildcards.model)),
     shell:
         'python "$SCRIPTS"/collect_responses.py --settings {params.settings:q} --requests {input.requests:q}'
-        " --executor {input.executor:q} --journal $(dirname {output.responses:q})/journal"
+        " {params.inputs:q} --executor {input.executor:q} --journal $(dirname {output.responses:q})/journal"
         " --shards {input.shards:q} --out {output.responses:q} --record {output.record:q} 2> {log:q}"
 
 
@@ -134,6 +136,7 @@ rule build_judge_requests:
 
 use rule ask as ask_judge with:
     input:
+        unpack(lambda wildcards: FILES.imported(wildcards, FILES.judge(wildcards))),
         requests="results/{run}/{study}/{bench}/{arm}/{model}/judge/requests.jsonl",
         executor=lambda wildcards: FILES.executor(wildcards.run, wildcards.study, FILES.judge(wildcards)),
         files=lambda wildcards: FILES.server_files(wildcards.run, wildcards.study, FILES.judge(wildcards)),
@@ -148,3 +151,4 @@ use rule ask as ask_judge with:
     params:
         code=code_of("collect_responses.py"),
         settings=as_json(PLAN.ask_judge, "run", "study"),
+        inputs=as_options(lambda wildcards: FILES.imported(wildcards, FILES.judge(wildcards))),

@@ -53,6 +53,7 @@ use rule ask as ask_agreement with:
     params:
         code=code_of("collect_responses.py"),
         settings=as_json(PLAN.ask, "run", "judge"),
+        inputs=[],
 
 
 rule make_agreement:

@@ -11,6 +11,7 @@ import msgspec
 
 from remeasure import cli, collecting, executors, jsonl, options, provenance, request_plan
 from remeasure.errors import RemeasureError
+from remeasure.executors import importing
 from remeasure.journal import FINAL, Journal
 from remeasure.spending import Spending
 
@@ -18,7 +19,8 @@ from remeasure.spending import Spending
 def work(args: argparse.Namespace) -> None:
     """Plan, ask what is missing, write what is complete."""
     settings = options.decode(args.settings, request_plan.CollectSettings)
-    executor = collecting.read_executor(args.executor)
+    executor, imported = importing.located(collecting.read_executor(args.executor), args.imported)
+    settings = msgspec.structs.replace(settings, identity=settings.identity | imported)
     shard = request_plan.read_shard(args.shard) if args.shard else None
     if (shard is None) == (args.out is None):
         raise RemeasureError("give either --out, for a whole cell, or --shard, for a part of one")
@@ -67,6 +69,9 @@ def main(argv=None) -> int:
     parser.add_argument("--requests", type=Path, required=True, help="requests.jsonl")
     parser.add_argument("--settings", required=True, help="JSON: model, served_name, identity, …")
     parser.add_argument("--executor", required=True, help="how the model is reached: JSON, or a file with it")
+    parser.add_argument(
+        "--imported", type=Path, help="file that an import reads, where its path differs by cell"
+    )
     parser.add_argument("--images-root", type=Path, default=Path("."), help="where image paths start")
     parser.add_argument("--journal", type=Path, required=True, help="folder that keeps every answer")
     parser.add_argument("--shard", help="ask only this part, such as 3of8")

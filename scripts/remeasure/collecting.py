@@ -37,7 +37,9 @@ def read_executor(text: str) -> executors.Settings:
 
 
 def served_files(executor: executors.Settings) -> list[str]:
-    """Return the files that a server of ours reads: part of where its answers come from."""
+    """Return the files that a server of ours or an import reads: part of where answers come from."""
+    if isinstance(executor, executors.ImportSettings):
+        return [executor.path]
     return list(executor.files.values()) if isinstance(executor, executors.ServerSettings) else []
 
 

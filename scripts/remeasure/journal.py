@@ -19,6 +19,7 @@ from remeasure.records import JournalEntry, Status
 _RANK: dict[Status, int] = {"not_sent": 0, "failed": 1, "refused": 2, "cut_off": 3, "answered": 4}
 FINAL = ("answered", "cut_off", "refused")
 SHARD = re.compile(r"[1-9]\d*of[1-9]\d*")
+_DECODER = msgspec.json.Decoder(JournalEntry)
 
 
 class Journal:
@@ -43,10 +44,9 @@ class Journal:
         self._folder = Path(folder)
         self._name = name
         self._own = self._folder / f"{name}.jsonl"
-        self._place: dict[str, tuple[int, Path, int, int]] = {}
+        self._place: dict[str, tuple[Status, Path, int, int]] = {}
         self._n_sent: dict[str, int] = {}
         self._reading: dict[Path, int] = {}
-        self._decoder = msgspec.json.Decoder(JournalEntry)
         self._size = 0
         self._is_dirty = False
         self._ended = threading.Event()
@@ -88,7 +88,7 @@ class Journal:
     def status(self, key: str) -> Status | None:
         """Return the status of a key's outcome; null where there is none."""
         found = self._place.get(key)
-        return next(name for name, rank in _RANK.items() if rank == found[0]) if found else None
+        return found[0] if found else None
 
     def is_final(self, key: str) -> bool:
         """Return whether the key needs no asking any more."""
@@ -99,7 +99,7 @@ class Journal:
         if key not in self._place:
             return None
         _, path, start, length = self._place[key]
-        return self._decoder.decode(os.pread(self._reading[path], length, start))
+        return entry_at(self._reading[path], start, length)
 
     def note_sent(self, key: str) -> None:
         """Note that a request is sent now.
@@ -185,15 +185,8 @@ class Journal:
         self._size = size - len(torn)
 
     def _read(self, path: Path, stack: contextlib.ExitStack) -> None:
-        for number, start, line in _lines(path):
-            try:
-                entry = self._decoder.decode(line)
-            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-                raise RemeasureError(
-                    f"{path} line {number}: damaged journal line ({error}); restore the file, or delete this "
-                    "line if its request may be asked again"
-                ) from None
-            self._note(entry, path, start, len(line))
+        for start, length, entry in entries(path):
+            self._note(entry, path, start, length)
         self._reading[path] = os.open(path, os.O_RDONLY)
         stack.callback(os.close, self._reading[path])
 
@@ -206,20 +199,40 @@ class Journal:
                     self._n_sent[key] = self._n_sent.get(key, 0) + 1
 
     def _note(self, entry: JournalEntry, path: Path, start: int, length: int) -> None:
-        rank = _RANK[entry.status]
-        if entry.key not in self._place or rank >= self._place[entry.key][0]:
-            self._place[entry.key] = (rank, path, start, length)
+        if entry.key not in self._place or counts_over(entry.status, self._place[entry.key][0]):
+            self._place[entry.key] = (entry.status, path, start, length)
 
 
-def _lines(path: Path) -> Iterator[tuple[int, int, bytes]]:
-    """Yield number, offset and bytes of each whole line; another file's torn end is passed over."""
+def counts_over(later: Status, earlier: Status) -> bool:
+    """Return whether the later of two outcomes of one key is the one that counts."""
+    return _RANK[later] >= _RANK[earlier]
+
+
+def entries(path: Path) -> Iterator[tuple[int, int, JournalEntry]]:
+    """Yield offset, length and content of each whole line of a journal; a torn end is passed over.
+
+    Raises:
+        RemeasureError: a line is damaged; names file and line.
+    """
     start = 0
     with open(path, "rb") as stream:
         for number, line in enumerate(stream, start=1):
             if not line.endswith(b"\n"):
                 return
-            yield number, start, line
+            try:
+                entry = _DECODER.decode(line)
+            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+                raise RemeasureError(
+                    f"{path} line {number}: damaged journal line ({error}); restore the file, or delete this "
+                    "line if its request may be asked again"
+                ) from None
+            yield start, len(line), entry
             start += len(line)
+
+
+def entry_at(file: int, start: int, length: int) -> JournalEntry:
+    """Return the entry whose line stands at an offset that ``entries`` gave, from an open file."""
+    return _DECODER.decode(os.pread(file, length, start))
 
 
 def _group(name: str) -> str:

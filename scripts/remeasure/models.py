@@ -12,6 +12,7 @@ from remeasure.yaml_files import Positive, Seconds, Settings
 URL = re.compile(
     r"https?://[A-Za-z0-9.-]+(:\d{1,5})?(/[A-Za-z0-9._~/-]*)?\Z|https?://\[[0-9A-Fa-f:]+\](:\d{1,5})?(/[A-Za-z0-9._~/-]*)?\Z"
 )
+_PLACEHOLDERS = ("{study}", "{bench}", "{arm}")
 
 
 class BatchLimits(Settings, kw_only=True):
@@ -27,7 +28,8 @@ class BatchLimits(Settings, kw_only=True):
 class Imported(Settings, kw_only=True):
     """Answers that an original system has written."""
 
-    format: str
+    format: Literal["haiku", "pixelrag", "tosc", "vlmevalkit"]
+    """Name in ``remeasure.imports``."""
     path: str
     """May hold ``{study}``, ``{bench}`` and ``{arm}``."""
 
@@ -76,6 +78,16 @@ class Model(Settings, kw_only=True):
     """Context length where the endpoint does not tell it."""
 
 
+def _check_imported(model: Model, place: str) -> None:
+    unknown = [word for word in re.findall(r"\{\w*\}", model.imported.path) if word not in _PLACEHOLDERS]
+    if unknown:
+        raise RemeasureError(
+            f"{place}.imported.path: {unknown[0]} stands for nothing; it may hold {', '.join(_PLACEHOLDERS)}"
+        )
+    if model.replay is not None:
+        raise RemeasureError(f"{place}: imported answers cost nothing and need no `replay`; take it out")
+
+
 def check_model(model: Model, place: str) -> None:
     """Check what a model's fields say together.
 
@@ -88,6 +100,8 @@ def check_model(model: Model, place: str) -> None:
         raise RemeasureError(
             f"{place}: give exactly one of {', '.join(ways)}, found {' and '.join(given) or 'none'}"
         )
+    if model.imported is not None:
+        _check_imported(model, place)
     urls = [model.base_url] if isinstance(model.base_url, str) else model.base_url or []
     for url in urls:
         if not URL.match(url):

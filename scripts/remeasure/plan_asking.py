@@ -141,6 +141,16 @@ class AskingPlan:
         started = {"program": spec.server, "files": files, "options": spec.options}
         return way | {"kind": "server", "ready_timeout_s": spec.ready_timeout_s} | started
 
+    def imported(self, run: str, study: str, bench: str, arm: str, model: str) -> str | None:
+        """Return the file that a cell's answers are imported from; null where its model is asked."""
+        spec = self.model(run, model)
+        if spec.imported is None:
+            return None
+        path = spec.imported.path
+        for name, value in {"study": study, "bench": bench, "arm": arm}.items():
+            path = path.replace(f"{{{name}}}", value)
+        return path
+
     def executor_corpus(self, run: str, study: str, model: str) -> str | None:
         """Return the corpus whose files a model's server reads, null for a judge."""
         here = self.study_run(run, study)
@@ -151,8 +161,9 @@ class AskingPlan:
         return self.executor(run, model, self.executor_corpus(run, study, model))
 
     def shards(self, run: str, study: str, bench: str, arm: str) -> int:
-        """Return into how many jobs the reader's requests of a cell are split."""
-        given = self.study_run(run, study).shards
+        """Return into how many jobs the reader's requests of a cell are split; an import is read in one."""
+        here = self.study_run(run, study)
+        given = here.shards if self.model(run, here.reader).imported is None else {}
         for name in given:
             head, _, tail = name.partition("/")
             known = self.study(study)

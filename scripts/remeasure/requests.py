@@ -17,6 +17,7 @@ from remeasure.records import ImageRef, Record, Request
 PROTOCOL_VERSION = 1
 DIALECTS = SCRIPTS.parent / "config" / "dialects.yaml"
 CUSTOM_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_SLUG_LENGTH, _HASH_LENGTH = 47, 16
 
 
 class Body(Record, kw_only=True, omit_defaults=True):
@@ -79,6 +80,26 @@ def dialect_of(name: str) -> Dialect:
             f"({', '.join(table)}); correct the model's `dialect` in the run"
         )
     return table[name]
+
+
+def safe_id(text: str) -> str:
+    """Return an id that every batch service takes, for an id from outside.
+
+    Ids of other systems (paths, ``a<::>b``, 300 characters) become ids of items and requests by this function
+    and no other, so that their answer files and our requests can be compared.
+
+    Returns:
+        The text itself where it fits ``CUSTOM_ID``; else its letters and digits, at most 47 characters, a
+        hyphen and the first 16 hexadecimal digits of the SHA-256 of its UTF-8 bytes.
+
+    Edges:
+        A text without a usable character becomes ``id-`` and the digits. Texts are compared as they are:
+        two Unicode spellings of one name are two ids.
+    """
+    if CUSTOM_ID.fullmatch(text):
+        return text
+    slug = re.sub(r"[^A-Za-z0-9_-]+", "-", text)[:_SLUG_LENGTH].strip("-") or "id"
+    return f"{slug}-{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:_HASH_LENGTH]}"
 
 
 def make_request(custom_id: str, body: Body) -> Request:

@@ -169,6 +169,11 @@ class Wiring:
         here = "results/{run}/{study}/{bench}/{arm}/{model}/shards".format(**wildcards)
         return [f"{here}/{number}of{n}.json" for number in range(1, n + 1)] if n > 1 else []
 
+    def imported(self, wildcards, model: str) -> dict[str, str]:
+        """The file of an original system that a model's answers are taken from, where they are."""
+        path = self.plan.imported(wildcards.run, wildcards.study, wildcards.bench, wildcards.arm, model)
+        return {"imported": path} if path else {}
+
     # -- costs ---------------------------------------------------------------------------------------------
 
     def shown_images(self, wildcards) -> dict[str, Any]:

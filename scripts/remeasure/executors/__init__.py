@@ -180,6 +180,8 @@ class ImportSettings(Way, kw_only=True, tag_field="kind", tag="import"):
     format: str
     """Name in ``remeasure.imports``."""
     path: str
+    sha256: str | None = None
+    """Hash of the file, as the identity of its answers says it (``importing.located``)."""
 
 
 Settings = HttpSettings | ServerSettings | BatchSettings | VllmBatchSettings | ReplaySettings | ImportSettings
@@ -223,4 +225,4 @@ def opened(settings: Settings, served_name: str, images_root: Path, journal: Pat
         case ImportSettings():
             from remeasure.executors.importing import ImportExecutor
 
-            yield ImportExecutor(settings)
+            yield ImportExecutor(settings, journal)

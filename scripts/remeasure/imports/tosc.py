@@ -1,0 +1,74 @@
+"""Caption files of TOSC: ``answers/<name>.jsonl``, one line per image.
+
+Source:
+    TOSC card, sections 1.1, 2 and 6. The evaluator is not public, so its fields are not known. Read are the
+    lines of the LLaVA question-answering script, whose file names and merging by concatenation it shares
+    (``question_id``, ``prompt``, ``text``, ``answer_id``, ``model_id``, ``metadata``), and our own schema:
+    ``key``, ``caption``, ``finish_reason``, ``model``, ``error``.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+from remeasure.executors.replies import one_line
+from remeasure.imports.reading import Imported, Row, json_lines
+
+_IDS = ("key", "question_id", "image")
+_TEXTS = ("caption", "text")
+_LONGEST_NAME = 256
+_STATES = {
+    "origin": re.compile(r"(\d+)\.jpe?g", re.IGNORECASE),
+    "removed": re.compile(r"(\d+)_masked_(?!.*_insert_).+_repair\.png", re.IGNORECASE),
+    "replaced": re.compile(
+        r"(\d+)_masked_(?!.*_insert_.*_insert_)(?!.*_repair).+_insert_.+\.png", re.IGNORECASE
+    ),
+}
+
+
+def read(path: Path) -> Iterator[Imported]:
+    """Yield the caption of each image; a line has one id (key, question_id, image) and one caption (or text).
+
+    An id that is an image's file name becomes ``<number, 6 digits>/<origin, removed or replaced>``, which is
+    our key; others stay. ``finish_reason`` "length" is a caption that was cut off; the original's lines have
+    none, so its cut captions cannot be told. An empty caption is an answer that is empty, a missing one a
+    failure.
+
+    Raises:
+        RemeasureError: a line without exactly one id and one caption field; names file and line.
+    """
+    for row in json_lines(path):
+        text, finish, error = row.text(_only(row, _TEXTS)), row.text("finish_reason"), row.text("error")
+        common = {
+            "foreign_id": key_of(row.id(_only(row, _IDS))),
+            "finish": finish,
+            "model": row.text("model") or row.text("model_id"),
+            "place": row.place,
+        }
+        if error or text is None:
+            said = one_line(error or "empty: no caption")
+            yield Imported(status="failed", text=text, error=said, **common)
+        elif finish == "length":
+            yield Imported(status="cut_off", text=text, error="cut_off", **common)
+        else:
+            yield Imported(status="answered", text=text, **common)
+
+
+def key_of(found: str) -> str:
+    """Return the key of an image by its file name; any other id as it is.
+
+    Source:
+        TOSC card, section 1.1: grammar of file names; a name that fits none of its three forms is no image.
+    """
+    name = PurePosixPath(found).name
+    for state, pattern in _STATES.items() if len(name) < _LONGEST_NAME else ():
+        if fits := pattern.fullmatch(name):
+            return f"{int(fits[1]):06d}/{state}"
+    return found
+
+
+def _only(row: Row, names: tuple[str, ...]) -> str:
+    found = [name for name in names if name in row]
+    if len(found) != 1:
+        raise row.wrong(f"has {' and '.join(found) or 'none'} of {', '.join(names)}, expected exactly one")
+    return found[0]
