@@ -54,6 +54,13 @@ class Loopback:
         self.times: list[float] = []
         self.in_flight = self.max_in_flight = 0
         self.health_after = 0.0
+        self.n_connections = 0
+        self.pages: dict[str, tuple[int, bytes, dict[str, str]] | None] = {}
+        """What a GET gives where it is not the usual: status, body, headers; null: nothing, ever."""
+        self.error: str | None = None
+        """What an error status says where it is not the usual."""
+        self.secret: str | None = None
+        """The key (lower case) without which everything is 401, with the key that came echoed."""
         self._keep = keep
         self._loop = asyncio.new_event_loop()
         self._ready = threading.Event()
@@ -100,13 +107,16 @@ class Loopback:
                 task.cancel()
 
     async def _connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.n_connections += 1
         try:
             while True:
                 head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
                 method, path, _ = head[0].split(" ")
                 headers = dict(line.lower().split(": ", 1) for line in head[1:] if ": " in line)
                 data = await reader.readexactly(int(headers.get("content-length", 0)))
-                if method == "POST":
+                if self.secret and headers.get("authorization") != f"bearer {self.secret}":
+                    self._reply(writer, 401, _error(f"no such key: {headers.get('authorization')}"))
+                elif method == "POST":
                     if not await self._completion(json.loads(data), headers, writer):
                         break
                 else:
@@ -118,7 +128,10 @@ class Loopback:
             writer.close()
 
     def _page(self, path: str, writer: asyncio.StreamWriter) -> None:
-        if path == "/health":
+        if path in self.pages:
+            if (page := self.pages[path]) is not None:
+                self._reply(writer, *page)
+        elif path == "/health":
             ready = time.monotonic() - self._began >= self.health_after
             self._reply(writer, 200 if ready else 503, b"{}")
         elif path == "/v1/models":
@@ -156,7 +169,7 @@ class Loopback:
         if word == "status":
             number, _, retry_after = value.partition(" ")
             more = {"Retry-After": retry_after} if retry_after else {}
-            self._reply(writer, int(number), _error(f"told {number}"), more)
+            self._reply(writer, int(number), _error(self.error or f"told {number}"), more)
         elif word == "error":
             number, code = value.split(" ")
             body = json.dumps({"error": {"message": f"told {code}", "code": code}}).encode()
