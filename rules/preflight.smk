@@ -1,0 +1,26 @@
+# What must hold before the first call: data, disk, keys, endpoints, requests. Runs when it is asked for by name.
+#
+# Needs: nothing that has to be built. Makes: nothing.
+
+
+rule preflight:
+    """All problems of the configured run in one list; exit code 2 where there are any."""
+
+    # Its list belongs on the terminal, not in a log: Snakemake hands standard error over.
+    handover: True
+    conda:
+        "../envs/core.yaml"
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    params:
+        settings=config["run"],
+    shell:
+        'python "$SCRIPTS"/preflight.py --run {params.settings:q}'
+
+
+onerror:
+    # Snakemake's own code is 1 whatever failed. SystemExit unwinds it as an error does: locks are given back.
+    if any(job.name == "preflight" for job in workflow.scheduler.failed):
+        print("error: preflight found problems; they are named above", file=sys.stderr)
+        sys.exit(2)

@@ -1,0 +1,40 @@
+"""Check everything that a run needs before its first call, and name all problems in one list."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from remeasure import cli, preamble
+from remeasure.errors import RemeasureError
+from remeasure.fingerprint import SCRIPTS
+from remeasure.plan import Plan
+
+
+def work(args: argparse.Namespace) -> None:
+    """Check, print the list, raise the verdict where it is bad."""
+    from remeasure import preflight
+    from remeasure.preflight import report
+
+    plan = Plan(args.config_folder)
+    preamble.check_run(args.run, plan)
+    cells = [cell for cell in plan.cells if cell.study in plan.run(args.run).studies]
+    print(f"preflight of run {args.run!r}: {report.plural(len(cells), 'cell')}", file=sys.stderr, flush=True)
+    groups = preflight.check(plan, args.run, args.root)
+    print("\n".join(report.lines(groups)), file=sys.stderr, flush=True)
+    verdict = report.verdict(args.run, groups)
+    if report.problems(groups):
+        raise RemeasureError(verdict)
+    print(verdict, file=sys.stderr)
+
+
+def main(argv=None) -> int:
+    """Command-line entry."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--run", required=True, help="name of a file in config/runs/, without .yaml")
+    parser.add_argument("--config-folder", type=Path, default=SCRIPTS.parent / "config")
+    parser.add_argument("--root", type=Path, default=Path("."), help="the folder that holds results/")
+    return cli.run(parser, work, argv)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,91 @@
+"""Who is asked in a run: every request file that its tables are made from, and every model behind them."""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from remeasure import executors, options
+from remeasure.models import Model
+from remeasure.plan import Plan
+from remeasure.records import Record
+
+
+class Asking(Record, kw_only=True):
+    """One file of requests that a run makes."""
+
+    cell: str
+    """Name for people: ``pixelrag/nq/base``, the same with ``/judge``, or ``judges/<judge>``."""
+    study: str
+    bench: str
+    arm: str
+    """Empty where the requests of several arms are in one file."""
+    model: str
+    path: Path
+    words: dict[str, Any]
+    """Neutral body without messages, as the settings will have it."""
+
+
+class Target(Record, kw_only=True):
+    """A model that a run asks."""
+
+    name: str
+    spec: Model
+    served_name: str
+    way: executors.Settings
+    files: tuple[Asking, ...]
+
+
+def askings(plan: Plan, run: str) -> list[Asking]:
+    """Return every request file that the tables of a run are made from, in table order."""
+    found = []
+    for cell in plan.cells:
+        if cell.study not in plan.run(run).studies:
+            continue
+        here, name = plan.study_run(run, cell.study), f"{cell.study}/{cell.bench}/{cell.arm}"
+        folder = Path("results", run, name, here.reader)
+        settings = plan.request(run, cell.study, cell.bench, cell.arm)
+        place = {"study": cell.study, "bench": cell.bench, "arm": cell.arm}
+        found.append(_asking(name, folder, settings, **place))
+        if plan.has_judge(run, cell.study, cell.bench):
+            settings = plan.judge_request(run, cell.study, cell.bench)
+            found.append(_asking(f"{name}/judge", folder / "judge", settings, **place))
+    audit = plan.run(run).judge_agreement
+    for judge in audit.judges if audit else ():
+        folder, place = Path("results", run, "judges", judge), {"study": audit.study, "bench": audit.bench}
+        found.append(_asking(f"judges/{judge}", folder, plan.agreement(run, judge), **place, arm=""))
+    return found
+
+
+def _asking(cell: str, folder: Path, settings: dict[str, Any], study: str, bench: str, arm: str) -> Asking:
+    words = {"model": settings["model"], "max_tokens": settings["max_tokens"]} | settings["sampling"]
+    if settings.get("thinking") is not None:
+        words["thinking"] = settings["thinking"]
+    return Asking(
+        cell=cell,
+        study=study,
+        bench=bench,
+        arm=arm,
+        model=settings["model"],
+        path=folder / "requests.jsonl",
+        words=words,
+    )
+
+
+def targets(plan: Plan, run: str, files: list[Asking]) -> list[Target]:
+    """Return every model that a run asks, once per study that reaches it in a way of its own."""
+    found: dict[tuple[str, str], list[Asking]] = {}
+    for asking in files:
+        settings = plan.study_executor(run, asking.study, asking.model)
+        text = msgspec.json.encode(settings, order="sorted").decode()
+        found.setdefault((asking.model, text), []).append(asking)
+    return [
+        Target(
+            name=model,
+            spec=plan.model(run, model),
+            served_name=plan.ask(run, model)["served_name"],
+            way=options.decode(text, executors.Settings, f"models.{model}"),
+            files=tuple(group),
+        )
+        for (model, text), group in found.items()
+    ]

@@ -1,0 +1,129 @@
+"""Raw inputs on the disk: are they right, what must still be fetched, is there room, may we write."""
+
+import shutil
+import tempfile
+from pathlib import Path
+
+from remeasure import jsonl
+from remeasure.catalogue import BUILT, FOLDER
+from remeasure.errors import RemeasureError
+from remeasure.files import sha256_file
+from remeasure.plan import Plan
+from remeasure.preflight.askings import Target
+from remeasure.preflight.report import Group, plural
+from remeasure.records import Stage
+from remeasure.settings import Corpus, Encoder
+from remeasure.sources import NEEDED_BYTES
+
+# Per rendered page (tiles, OCR, vectors; 1.0 MB in the embedded run) and per question of a cell (requests,
+# answers, journals; 0.01 MB there, where answers are short).
+_BYTES_PER_PAGE = 1_500_000
+_BYTES_PER_REQUEST = 50_000
+_BYTES_AT_LEAST = 500_000_000
+
+
+def check(plan: Plan, run: str, targets: list[Target], root: Path) -> Group:
+    """Hash every source that a run needs and that is there, count what is not, look at disk and folders."""
+    sizes, hashes = plan.catalogue.sizes(), plan.catalogue.hashes()
+    needed = _needed(plan, run, targets)
+    there = [name for name in needed if (root / FOLDER / name).exists()]
+    wrong = [problem for name in there if (problem := _problem_of(root, name, hashes.get(name)))]
+    unknown = [name for name in needed if name not in there and name not in hashes and name not in BUILT]
+    wrong += [f"{FOLDER}/{name}: no rule brings or makes it; correct what names it" for name in unknown]
+    missing = [name for name in needed if name in hashes and name not in there]
+    fetch_bytes = sum(sizes[name] for name in missing)
+    said = [f"{plural(len(there), 'source')} hashed"]
+    if missing:
+        said.append(f"{plural(len(missing), 'source')} to fetch, {_mb(fetch_bytes)} and what surrounds them")
+    free, no_room = _room(plan, run, root, fetch_bytes)
+    locked = _locked(root, run)
+    said += [free, *([] if locked else ["folders can be written"])]
+    return Group(title="data", said=tuple(said), problems=(*wrong, *no_room, *locked))
+
+
+def _corpora(plan: Plan, run: str) -> list[Corpus]:
+    """Return the corpora that a run's cells use."""
+    here = plan.run(run)
+    names = {here.studies[cell.study].corpus for cell in plan.cells if cell.study in here.studies}
+    return [here.corpora[name] for name in sorted(names)]
+
+
+def _needed(plan: Plan, run: str, targets: list[Target]) -> list[str]:
+    """Return the names of all sources that a run reads, raw inputs of built ones too, in order."""
+    paths = [path for target in targets for path in target.spec.files.values()]
+    for corpus in _corpora(plan, run):
+        paths += [path for path in (corpus.archive, corpus.facts, corpus.pictures) if path]
+    for encoder in _encoders(plan, run, targets):
+        tokenizer = [f"{FOLDER}/{encoder.model}.tokenizer.json"] if encoder.max_tokens else []
+        paths += [f"{FOLDER}/{encoder.model}.onnx", *tokenizer]
+    names = {Path(path).name for path in paths if Path(path).parent == FOLDER}
+    while more := {raw for name in names & BUILT.keys() for raw in BUILT[name].made_from} - names:
+        names |= more
+    return sorted(names)
+
+
+def _encoders(plan: Plan, run: str, targets: list[Target]) -> list[Encoder]:
+    """Return the encoders that a run's studies use, and those whose vectors its servers read."""
+    here = plan.run(run)
+    used = {cell.study for cell in plan.cells} & set(here.studies)
+    names = {name for study in used for name in here.studies[study].encoders.values()}
+    names |= {Path(path).parts[0] for target in targets for path in target.spec.corpus_files.values()}
+    return [here.encoders[name] for name in sorted(names & set(here.encoders))]
+
+
+def _problem_of(root: Path, name: str, expected: str | None) -> str | None:
+    """Return what is wrong with a source that is there; one that we built is compared with its record."""
+    path = FOLDER / name
+    try:
+        if expected is None:
+            record = root / FOLDER / BUILT[name].record if name in BUILT else None
+            is_there = record is not None and record.exists()
+            expected = jsonl.read_json(record, Stage).outputs.get(str(path)) if is_there else None
+        found = sha256_file(root / path)
+    except OSError as error:
+        return f"{path}: cannot be read ({error.strerror}); delete it, the next run makes it again"
+    except RemeasureError as error:
+        return f"{error}; delete it, the next run makes it again"
+    if expected in (found, None):
+        return None
+    found, expected = found[:12], expected[:12]
+    return f"{path}: SHA-256 is {found}…, expected {expected}…; delete it, the next run makes it again"
+
+
+def _room(plan: Plan, run: str, root: Path, fetch_bytes: int) -> tuple[str, list[str]]:
+    here = plan.run(run)
+    n_pages = sum(n for corpus in _corpora(plan, run) for n in corpus.pages.values())
+    cells = [cell for cell in plan.cells if cell.study in here.studies]
+    n_requests = sum(here.studies[cell.study].items_per_bench for cell in cells)
+    writes = max(_BYTES_AT_LEAST, n_pages * _BYTES_PER_PAGE + n_requests * _BYTES_PER_REQUEST)
+    needed = writes + (fetch_bytes + NEEDED_BYTES if fetch_bytes else 0)
+    free = shutil.disk_usage(_existing(root / "results")).free
+    said = f"{_mb(free)} free, {_mb(needed)} needed"
+    if free >= needed:
+        return said, []
+    parts = f"{_mb(writes)} for results" + (
+        f", {_mb(needed - writes)} to fetch sources" if fetch_bytes else ""
+    )
+    return said, [f"{root / 'results'}: {_mb(free)} free, {_mb(needed)} needed ({parts}); make room"]
+
+
+def _locked(root: Path, run: str) -> list[str]:
+    """Return a problem for every folder of results in which no file can be made."""
+    folders = [root / "results", root / FOLDER, root / "results" / run]
+    found = []
+    for folder in dict.fromkeys(_existing(folder) for folder in folders):
+        try:
+            with tempfile.NamedTemporaryFile(prefix=".preflight-", dir=folder):
+                pass
+        except OSError as error:
+            found.append(f"{folder}: no file can be made there ({error.strerror}); correct its permissions")
+    return found
+
+
+def _existing(folder: Path) -> Path:
+    """Return the folder, or the nearest one above it that exists."""
+    return next(place for place in (folder, *folder.absolute().parents) if place.is_dir())
+
+
+def _mb(n_bytes: int) -> str:
+    return f"{n_bytes / 1_000_000:,.0f} MB"
