@@ -112,6 +112,8 @@ def check_model(model: Model, place: str) -> None:
             f"{place}.executor: {model.executor!r} does not go with {given[0]}; batch and http need a "
             "base_url (batch exactly one), vllm-batch needs server: serve_vllm.py"
         )
+    if model.executor == "vllm-batch" and "model" not in model.files:
+        raise RemeasureError(f"{place}.files: vllm-batch needs `model`, the folder or name of the weights")
     if model.api_key_env is not None and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", model.api_key_env):
         raise RemeasureError(
             f"{place}.api_key_env: must be the name of an environment variable, never the key itself; "

@@ -404,7 +404,7 @@ def test_a_full_disk_loses_nothing_that_was_kept(cell, server):
 
 
 def priced(cell: Cell, server: Loopback, **limits) -> dict:
-    """A model that costs 1 USD for each token: an answer of the loopback server, 3 tokens, costs 3 and more."""
+    """A model that takes 1 USD for each token that it writes; the loopback server writes 3."""
     price = {"input_usd_per_mtok": 0.0, "output_usd_per_mtok": 1e6}
     money = {"price": price, "ledger": str(cell.folder / "spend")} | limits
     return {"kind": "http", "base_url": server.base_url, "concurrency": 1, "money": money}
@@ -539,7 +539,7 @@ def test_a_mixture_of_servers_is_said_and_recorded(cell, server, capsys):
     assert cell.record()["facts"]["answered_by"] == [first] and "MIXED" not in capsys.readouterr().err
     cell.write(PROMPTS)
     with Loopback() as newer:
-        newer.version = "9.9"
+        newer.pages["/version"] = (200, b'{"version": "9.9"}', {})
         assert cell.ask(newer) == 0
     second = {"model": "toy", "n": 6, "server": "vllm 9.9"}
     assert cell.record()["facts"]["answered_by"] == [first, second]

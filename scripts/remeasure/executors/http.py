@@ -165,7 +165,7 @@ class HttpExecutor:
             RemeasureError: none answers, or one serves other models.
         """
         for n_looks in (1, 2, 3):
-            found = await asyncio.gather(*(served.look(self._transport.session, url) for url in self._urls))
+            found = await asyncio.gather(*map(self._look, self._urls))
             bad = {u: one.message for u, one in zip(self._urls, found, strict=True) if _is_bad(one)}
             if len(bad) < len(self._urls):
                 break
@@ -186,7 +186,11 @@ class HttpExecutor:
         """Return whether an address answers again; a server of ours that has ended never will."""
         if reason := self._died():
             self._end(RemeasureError(reason))
-        return not _is_bad(await served.look(self._transport.session, url))
+        return not _is_bad(await self._look(url))
+
+    async def _look(self, url: str) -> "served.Served | Failure":
+        session, clean = self._transport.session, self._key.out_of_bytes
+        return await served.look(session, url, self._names[0], clean)
 
     # -- one request after the other -----------------------------------------------------------------------
 
@@ -339,10 +343,19 @@ class HttpExecutor:
         )
 
 
+_NOTHING_THERE = ("connection", "timeout", "html", "not_http", "redirect")
+
+
 class _Ended(Exception):
     """The work ended while a request waited: it is not sent, and asked next time."""
 
 
 def _is_bad(look: "served.Served | Failure") -> bool:
     """Return whether nothing can be asked; an endpoint without a list of models may still answer."""
-    return isinstance(look, Failure) and look.kind in ("connection", "timeout", "html", "not_http")
+    return isinstance(look, Failure) and look.kind in (
+        "connection",
+        "timeout",
+        "html",
+        "not_http",
+        "redirect",
+    )
