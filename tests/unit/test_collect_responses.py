@@ -541,9 +541,9 @@ def test_a_mixture_of_servers_is_said_and_recorded(cell, server, capsys):
     with Loopback() as newer:
         newer.pages["/version"] = (200, b'{"version": "9.9"}', {})
         assert cell.ask(newer) == 0
-    second = {"model": "toy", "n": 6, "server": "vllm 9.9"}
+    second = {"model": "toy", "n": 6, "server": "version 9.9"}
     assert cell.record()["facts"]["answered_by"] == [first, second]
-    assert "MIXED: answers come from 2 models or servers: toy on unknown: 6; toy on vllm 9.9: 6" in (
+    assert "MIXED: answers come from 2 models or servers: toy on unknown: 6; toy on version 9.9: 6" in (
         capsys.readouterr().err
     )
 

@@ -352,10 +352,4 @@ class _Ended(Exception):
 
 def _is_bad(look: "served.Served | Failure") -> bool:
     """Return whether nothing can be asked; an endpoint without a list of models may still answer."""
-    return isinstance(look, Failure) and look.kind in (
-        "connection",
-        "timeout",
-        "html",
-        "not_http",
-        "redirect",
-    )
+    return isinstance(look, Failure) and look.kind in _NOTHING_THERE
