@@ -61,6 +61,8 @@ class Loopback:
         """What an error status says where it is not the usual."""
         self.secret: str | None = None
         """The key (lower case) without which everything is 401, with the key that came echoed."""
+        self.owned_by: str | None = None
+        self.version: str | None = None
         self._keep = keep
         self._loop = asyncio.new_event_loop()
         self._ready = threading.Event()
@@ -135,7 +137,10 @@ class Loopback:
             ready = time.monotonic() - self._began >= self.health_after
             self._reply(writer, 200 if ready else 503, b"{}")
         elif path == "/v1/models":
-            self._reply(writer, 200, json.dumps({"data": [{"id": self.served_name}]}).encode())
+            listed = {"id": self.served_name} | ({"owned_by": self.owned_by} if self.owned_by else {})
+            self._reply(writer, 200, json.dumps({"data": [listed]}).encode())
+        elif path == "/version" and self.version:
+            self._reply(writer, 200, json.dumps({"version": self.version}).encode())
         else:
             self._reply(writer, 404, b"{}")
 
@@ -216,16 +221,22 @@ def main() -> None:
     parser.add_argument("--delay", type=float, default=0.0, help="seconds before each answer")
     parser.add_argument("--health-after", type=float, default=0.0, help="seconds until it is healthy")
     parser.add_argument("--fail", action="store_true", help="say something and end")
+    parser.add_argument("--fail-with", type=Path, help="file whose bytes are said before the end")
+    parser.add_argument("--owned-by", help="owner under /v1/models")
+    parser.add_argument("--version", help="what /version says; without it there is no such page")
     parser.add_argument("--die-after", type=int, default=0, help="end in the middle of the n-th call")
     parser.add_argument("--pid-file", type=Path)
     parser.add_argument("--environment-file", type=Path)
     args = parser.parse_args()
     if args.fail:
         sys.exit("cannot load the weights: file truncated")
+    if args.fail_with:
+        sys.stderr.buffer.write(args.fail_with.read_bytes())
+        sys.exit(1)
     if args.environment_file:
         args.environment_file.write_text(json.dumps(dict(os.environ)))
     server = Loopback(args.list_name or args.served_name, args.delay, args.port, keep=False)
-    server.health_after = args.health_after
+    server.health_after, server.owned_by, server.version = args.health_after, args.owned_by, args.version
 
     def behave(prompt: str, nth: int) -> str:
         if args.die_after and server.n_calls >= args.die_after:

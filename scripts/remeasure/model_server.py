@@ -9,6 +9,7 @@ import contextlib
 import http.client
 import logging
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -16,15 +17,23 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
+from remeasure import hardware
 from remeasure.errors import RemeasureError
 from remeasure.fingerprint import SCRIPTS
 
 log = logging.getLogger("remeasure.model_server")
 _POLL_S = 0.02
 _STOP_S = 5.0
+_TAIL_BYTES, _TAIL_LINES, _LINE = 1 << 20, 5, 300
+_COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+# How the model list of a server of ours names its owner (``embedded.chat_server``).
+OWNER = "remeasure"
+# A shorter value is no credential, and taking it out would garble the text.
+_SECRET_LENGTH = 8
 _SECRET_WORDS = ("KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL")
 # Thread counts are part of a model's identity and come as options; job systems set these behind our back.
 _THREAD_WORDS = ("OMP_", "MKL_", "OPENBLAS_", "GOTO_", "NUMEXPR_", "VECLIB_")
@@ -53,8 +62,12 @@ def environment(given: Mapping[str, str]) -> dict[str, str]:
     return {
         name: value
         for name, value in given.items()
-        if not any(word in name.upper() for word in _SECRET_WORDS) and not name.startswith(_THREAD_WORDS)
+        if not _is_secret(name) and not name.startswith(_THREAD_WORDS)
     }
+
+
+def _is_secret(name: str) -> bool:
+    return any(word in name.upper() for word in _SECRET_WORDS)
 
 
 class Server:
@@ -64,6 +77,8 @@ class Server:
         self._process = process
         self._log_path = log_path
         self.port = 0
+        self.description = ""
+        """What answers, in one line that is the same in every run on one machine: build and hardware."""
 
     @property
     def base_url(self) -> str:
@@ -123,8 +138,9 @@ def running(words: list[str], served_name: str, log_path: Path, ready_timeout_s:
             server = Server(process, log_path)
             started = time.monotonic()
             _wait_until_ready(server, port_file, started + ready_timeout_s, ready_timeout_s)
-            _check_name(server, served_name)
-            log.info("server %s ready after %.1f s", Path(words[1]).name, time.monotonic() - started)
+            listed = _check_name(server, served_name)
+            server.description = _description(server, Path(words[1]).name, listed)
+            log.info("server %s ready after %.1f s", server.description, time.monotonic() - started)
             yield server
         finally:
             _stop(process)
@@ -145,14 +161,29 @@ def _wait_until_ready(server: Server, port_file: Path, deadline: float, limit_s:
         time.sleep(_POLL_S)
 
 
-def _check_name(server: Server, served_name: str) -> None:
+def _check_name(server: Server, served_name: str) -> dict[str, Any]:
+    """Return what the server says of the model that it must list."""
     reply = server.get("/v1/models")
     try:
-        names = [model["id"] for model in msgspec.json.decode(reply[1])["data"]] if reply else []
+        listed = {model["id"]: model for model in msgspec.json.decode(reply[1])["data"]} if reply else {}
     except (msgspec.MsgspecError, KeyError, TypeError):
-        names = []
-    if served_name not in names:
-        raise RemeasureError(server.failure(f"lists the models {names} and not {served_name!r}"))
+        listed = {}
+    if served_name not in listed:
+        raise RemeasureError(server.failure(f"lists the models {list(listed)} and not {served_name!r}"))
+    return listed[served_name]
+
+
+def _description(server: Server, program: str, listed: Mapping[str, Any]) -> str:
+    """Return build and hardware: ``vllm 0.19.0, 2 x NVIDIA H100 80GB HBM3``; programs of ours use no GPU."""
+    if listed.get("owned_by") == OWNER:
+        return f"{program}, {hardware.cpu()}"
+    reply = server.get("/version")
+    try:
+        version = msgspec.json.decode(reply[1])["version"] if reply else None
+    except (msgspec.MsgspecError, KeyError, TypeError):
+        version = None
+    build = f"{listed.get('owned_by') or program} {version}" if isinstance(version, str) else program
+    return f"{build}, {hardware.gpus() or hardware.cpu()}"
 
 
 def _stop(process: subprocess.Popen) -> None:
@@ -169,8 +200,18 @@ def _stop(process: subprocess.Popen) -> None:
                 return
 
 
-def _tail(path: Path, n_lines: int = 5, limit: int = 800) -> str:
-    """Return the last lines of a log as one line."""
-    lines = path.read_bytes()[-8000:].decode("utf-8", "replace").splitlines()
-    said = [" ".join(line.split()) for line in lines if line.strip()][-n_lines:]
-    return " | ".join(said)[-limit:] or "(nothing)"
+def _tail(path: Path) -> str:
+    """Return the last lines of a log as one readable line without the values of credentials."""
+    with open(path, "rb") as stream:
+        stream.seek(max(0, path.stat().st_size - _TAIL_BYTES))
+        text = stream.read().decode("utf-8", "replace")
+    for name, value in os.environ.items():
+        if _is_secret(name) and len(value) >= _SECRET_LENGTH:
+            text = text.replace(value, f"[{name}]")
+    lines = [_readable(line) for line in _COLOUR.sub("", text).splitlines()]
+    said = [line if len(line) <= _LINE else f"{line[:_LINE]}…" for line in lines if line][-_TAIL_LINES:]
+    return " | ".join(said) or "(nothing)"
+
+
+def _readable(line: str) -> str:
+    return " ".join("".join(c if c.isprintable() else " " for c in line).split())

@@ -2,6 +2,7 @@
 
 import json
 import os
+import platform
 import signal
 import subprocess
 import sys
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from remeasure import model_server
+from remeasure import hardware, model_server
 from remeasure.errors import RemeasureError
 from remeasure.fingerprint import SCRIPTS
 
@@ -119,6 +120,58 @@ def test_a_server_with_another_model_is_refused(tmp_path):
     assert not alive(int((tmp_path / "pid").read_text()))
 
 
+def test_a_description_names_build_and_hardware(tmp_path, monkeypatch):
+    smi = tmp_path / "nvidia-smi"
+    smi.write_text("#!/bin/sh\necho 'NVIDIA H100 80GB HBM3'\necho 'NVIDIA H100 80GB HBM3'\n")
+    smi.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    with model_server.running(command(tmp_path), "toy", tmp_path / "log", 20) as server:
+        assert server.description == "loopback.py, 2 x NVIDIA H100 80GB HBM3"
+    words = command(tmp_path, version="0.19.0", owned_by="vllm")
+    with model_server.running(words, "toy", tmp_path / "log", 20) as server:
+        assert server.description == "vllm 0.19.0, 2 x NVIDIA H100 80GB HBM3"
+    words = command(tmp_path, version="0.19.0", owned_by="remeasure")
+    with model_server.running(words, "toy", tmp_path / "log", 20) as server:
+        assert server.description == f"loopback.py, {hardware.cpu()}"
+
+
+@pytest.mark.parametrize("does", ["exit 9", "sleep 60", "printf ''"])
+def test_gpus_that_do_not_answer_are_none(tmp_path, monkeypatch, does):
+    smi = tmp_path / "nvidia-smi"
+    smi.write_text(f"#!/bin/sh\necho 'NVIDIA-SMI has failed' >&2\n{does}\n")
+    smi.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(hardware, "_TIMEOUT_S", 0.5)
+    assert hardware.gpus() is None
+
+
+def test_the_processor_has_a_name_without_the_file_too(tmp_path, monkeypatch):
+    info = tmp_path / "cpuinfo"
+    info.write_text("processor\t: 0\nmodel name\t: AMD  EPYC 9R14\n\nprocessor\t: 1\nmodel name\t: another\n")
+    monkeypatch.setattr(hardware, "_CPU_FILE", info)
+    assert hardware.cpu() == "AMD EPYC 9R14"
+    monkeypatch.setattr(hardware, "_CPU_FILE", tmp_path / "none")
+    assert hardware.cpu() == f"{platform.machine()} CPU"
+
+
+def test_the_end_of_a_log_is_short_and_readable_and_holds_no_key(tmp_path, monkeypatch):
+    monkeypatch.setenv("SOME_API_KEY", "sk-abcdefgh")
+    said = (
+        b"before\n" * 9
+        + b"\x1b[31mERROR\x1b[0m key sk-abcdefgh\n"
+        + b"x" * 100_000
+        + b"\n\0\xff\xfe end\r\n\n"
+    )
+    (tmp_path / "said").write_bytes(said)
+    with pytest.raises(RemeasureError) as found:
+        with model_server.running(
+            command(tmp_path, fail_with=str(tmp_path / "said")), "toy", tmp_path / "log", 20
+        ):
+            pass
+    start = "before | before | ERROR key [SOME_API_KEY] | " + "x" * 300 + "… | "
+    assert str(found.value).partition("ends: ")[2] == start + "\ufffd\ufffd end"
+
+
 def test_a_server_that_died_says_so_with_its_log(tmp_path):
     with model_server.running(command(tmp_path), "toy", tmp_path / "log", 20) as server:
         os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
@@ -129,7 +182,7 @@ def test_a_server_that_died_says_so_with_its_log(tmp_path):
 def test_a_killed_parent_leaves_no_orphan(tmp_path, number):
     code = (
         f"import sys, time; sys.path.insert(0, {str(SCRIPTS)!r})\n"
-        "from pathlib import Path; from remeasure import model_server\n"
+        "from pathlib import Path; from remeasure import hardware, model_server\n"
         f"with model_server.running({command(tmp_path)!r}, 'toy', Path({str(tmp_path / 'log')!r}), 20):\n"
         "    print('ready', flush=True); time.sleep(60)"
     )

@@ -10,9 +10,6 @@ import contextlib
 import hashlib
 import json
 import logging
-import os
-import signal
-import stat
 import threading
 import time
 from collections.abc import Callable
@@ -21,12 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from remeasure.embedded.chat import BadRequest, Completion, Engine, parse
+from remeasure.ending import Ending
 from remeasure.errors import RemeasureError
 from remeasure.files import write_text
 
 log = logging.getLogger("remeasure.chat_server")
 MAX_BODY_BYTES = 256 * 2**20
-_POLL_S = 0.25
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -47,14 +44,11 @@ def serve(args: argparse.Namespace, load: Callable[[], Engine]) -> None:
     Raises:
         RemeasureError: fewer than one thread, or the port is taken.
     """
-    started, parent, stop = time.monotonic(), os.getppid(), threading.Event()
+    started, ending = time.monotonic(), Ending()
     if args.threads < 1:
         raise RemeasureError(
             f"--threads {args.threads}: a model needs at least 1; correct `options` of the model"
         )
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
-    _stop_with_input(stop)
     with contextlib.closing(load()) as engine, _listen(args.port, args.served_name, engine) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()
@@ -65,30 +59,10 @@ def serve(args: argparse.Namespace, load: Callable[[], Engine]) -> None:
             server.server_port,
             time.monotonic() - started,
         )
-        while not stop.wait(_POLL_S):
-            if os.getppid() != parent:
-                log.info("the parent process is gone")
-                break
+        ending.wait()
         server.shutdown()
         thread.join()
     log.info("%d requests answered, %d refused, %.1f s", server.n_answered, server.n_refused, server.busy_s)
-
-
-def _stop_with_input(stop: threading.Event) -> None:
-    """Set ``stop`` when standard input ends, if it is a pipe; a terminal or a file says nothing."""
-    try:
-        is_pipe = stat.S_ISFIFO(os.fstat(0).st_mode)
-    except OSError:
-        return
-    if not is_pipe:
-        return
-
-    def wait() -> None:
-        while os.read(0, 4096):
-            pass
-        stop.set()
-
-    threading.Thread(target=wait, daemon=True).start()
 
 
 def _listen(port: int, served_name: str, engine: Engine) -> "ChatServer":
