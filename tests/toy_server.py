@@ -10,6 +10,8 @@ from remeasure.embedded.chat import BadRequest, Completion, texts_of
 class Parrot:
     """Says what was said."""
 
+    more_words = frozenset()
+
     def answer(self, request):
         words = texts_of(request.messages[-1])[-1]
         if words == "break":

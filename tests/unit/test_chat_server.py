@@ -71,6 +71,17 @@ def test_equal_questions_get_equal_replies(server):
         ("hello", {"model": "other"}, 404, "'other' is not served here, 'toy' is"),
         ("refuse", {}, 400, "no thanks"),
         ("hello", {"min_p": 0.1}, 400, "min_p"),
+        ("hello", {"response_format": {"type": "json_object"}}, 400, "response_format: this model cannot"),
+        ("hello", {"logprobs": True}, 400, "logprobs: this model cannot do that"),
+        ("hello", {"top_logprobs": 2}, 400, "top_logprobs needs logprobs: true"),
+        ("hello", {"logprobs": True, "top_logprobs": 21}, 400, "top_logprobs must be between 0 and 20"),
+        ("hello", {"response_format": {"type": "json_schema"}}, 400, "missing required field `json_schema`"),
+        (
+            "hello",
+            {"response_format": {"type": "json_schema", "json_schema": {"name": "x"}}},
+            400,
+            "missing required field `schema`",
+        ),
         ("break", {}, 500, "ZeroDivisionError: broken"),
     ],
 )
@@ -79,6 +90,11 @@ def test_errors_come_in_the_form_of_the_protocol(server, words, more, status, te
     assert found == status
     assert text in reply["error"]["message"]
     assert call(server.server_port, "GET", "/health")[0] == 200
+
+
+def test_words_that_ask_for_nothing_are_taken(server):
+    more = {"response_format": {"type": "text"}, "logprobs": False}
+    assert say(server.server_port, "hello", **more)[0] == 200
 
 
 def test_unknown_paths_are_404(server):

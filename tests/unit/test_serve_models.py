@@ -230,6 +230,53 @@ def test_the_plain_model_talks_and_keeps_to_its_limit(tmp_path, sources):
         assert ask("river " * 9000)["status"] == 400
 
 
+@pytest.mark.models
+def test_the_plain_model_keeps_to_a_schema_and_tells_log_probabilities(tmp_path, sources):
+    schema = {
+        "type": "object",
+        "properties": {"capital": {"type": "string"}, "sure": {"type": "boolean"}},
+        "required": ["capital", "sure"],
+        "additionalProperties": False,
+    }
+    shape = {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema, "strict": True}}
+    question = "What is the capital of France?"
+    with served("serve_llm.py", tmp_path, sources, {"llm": READER["llm"]}) as ask:
+        kept = json.loads(said(ask(question, max_tokens=60, response_format=shape)))
+        assert list(kept) == ["capital", "sure"]
+        assert type(kept["sure"]) is bool
+        assert said(ask(question, max_tokens=9, response_format={"type": "json_object"})).startswith("{")
+
+        told = ask(question, max_tokens=4, logprobs=True, top_logprobs=2)["choices"][0]["logprobs"]["content"]
+        assert len(told) == 4
+        assert all(set(token) == {"token", "bytes", "logprob", "top_logprobs"} for token in told)
+        for token in told:  # greedy: the token is the likeliest
+            first, second = token["top_logprobs"]
+            assert (first["token"], first["logprob"]) == (token["token"], token["logprob"])
+            assert second["logprob"] < first["logprob"] < 0
+        plain = ask(question, max_tokens=4, logprobs=True)["choices"][0]["logprobs"]["content"]
+        assert [token["token"] for token in plain] == [token["token"] for token in told]
+        assert all(token["top_logprobs"] == [] for token in plain)
+
+        shape["json_schema"]["schema"] = {"type": "nonsense"}
+        refused = ask(question, response_format=shape)
+        assert refused["status"] == 400
+        assert "unrecognized type nonsense" in refused["error"]["message"]
+        assert said(ask(question, max_tokens=4)) == "".join(token["token"] for token in told)
+
+
+@pytest.mark.models
+def test_page_reader_and_judge_refuse_by_name_what_they_cannot_do(tmp_path, sources):
+    for program, files, more in (
+        ("serve_page_reader.py", READER, {}),
+        ("serve_judge.py", JUDGE, {"threshold": 0.0}),
+    ):
+        with served(program, tmp_path, sources, files, **more) as ask:
+            reply = ask("Question: What?", response_format={"type": "json_object"})
+            assert reply["status"] == 400
+            assert reply["error"]["message"] == "response_format: this model cannot do that; ask without it"
+            assert ask("Question: What?", logprobs=True)["error"]["message"].startswith("logprobs: ")
+
+
 @pytest.mark.parametrize("program", ["serve_page_reader", "serve_llm"])
 def test_a_missing_or_wrong_model_is_one_line(program, tmp_path, sources, capsys):
     module = __import__(program)

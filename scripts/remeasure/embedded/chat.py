@@ -3,10 +3,13 @@
 import base64
 import binascii
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import msgspec
 from msgspec import Struct
+
+# Words that only some engines understand (``Engine.more_words``).
+MORE_WORDS = ("response_format", "logprobs", "top_logprobs")
 
 
 class BadRequest(Exception):
@@ -49,6 +52,29 @@ class TemplateSwitches(Words, kw_only=True):
     enable_thinking: bool | None = None
 
 
+class TextFormat(Words, kw_only=True, tag_field="type", tag="text"):
+    """Any text."""
+
+
+class ObjectFormat(Words, kw_only=True, tag_field="type", tag="json_object"):
+    """Any JSON object."""
+
+
+class NamedSchema(Words, kw_only=True):
+    """A JSON schema."""
+
+    name: str
+    schema: dict[str, Any]
+    description: str | None = None
+    strict: bool | None = None
+
+
+class SchemaFormat(Words, kw_only=True, tag_field="type", tag="json_schema"):
+    """JSON that keeps to a schema."""
+
+    json_schema: NamedSchema
+
+
 class ChatRequest(Words, kw_only=True):
     """Body of ``POST /v1/chat/completions``, as far as the embedded servers speak it."""
 
@@ -65,6 +91,14 @@ class ChatRequest(Words, kw_only=True):
     stream: Literal[False] = False
     thinking: bool | None = None
     chat_template_kwargs: TemplateSwitches | None = None
+    response_format: TextFormat | ObjectFormat | SchemaFormat | None = None
+    logprobs: bool = False
+    top_logprobs: int | None = None
+
+    def more_words(self) -> list[str]:
+        """Return the words of the request that not every engine understands."""
+        plain = (None, False, TextFormat())
+        return [word for word in MORE_WORDS if getattr(self, word) not in plain]
 
     def thinks(self) -> bool:
         """Whether the request switches thinking on; without a word about it the embedded models do not."""
@@ -84,10 +118,15 @@ class Completion:
     prompt_tokens: int
     completion_tokens: int
     finish_reason: Literal["stop", "length"] = "stop"
+    logprobs: list[dict[str, Any]] | None = None
+    """Log-probability of each token in the protocol's form, where they were asked for."""
 
 
 class Engine(Protocol):
     """A model behind the protocol; called by one request at a time."""
+
+    more_words: frozenset[str]
+    """Which of ``MORE_WORDS`` it understands; the others are refused by name before it is called."""
 
     def answer(self, request: ChatRequest) -> Completion:
         """Answer a request, or raise ``BadRequest``."""
@@ -113,6 +152,8 @@ def parse(body: bytes) -> ChatRequest:
         (request.top_p is not None and not 0 < request.top_p <= 1, "top_p must be in (0, 1]"),
         (request.top_k is not None and request.top_k < 1, "top_k must be at least 1"),
         (any(not stop for stop in request.stops()), "stop strings must not be empty"),
+        (not 0 <= (request.top_logprobs or 0) <= 20, "top_logprobs must be between 0 and 20"),
+        (request.top_logprobs is not None and not request.logprobs, "top_logprobs needs logprobs: true"),
     ]
     for wrong, text in problems:
         if wrong:

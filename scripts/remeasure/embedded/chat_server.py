@@ -103,6 +103,9 @@ class ChatServer(ThreadingHTTPServer):
                     f"model {request.model!r} is not served here, {self.served_name!r} is",
                     "model_not_found",
                 )
+            unknown = [word for word in request.more_words() if word not in self._engine.more_words]
+            if unknown:
+                raise BadRequest(f"{unknown[0]}: this model cannot do that; ask without it")
             with self._lock:
                 began = time.monotonic()
                 completion = self._engine.answer(request)
@@ -126,12 +129,15 @@ class ChatServer(ThreadingHTTPServer):
 def reply_of(completion: Completion, model: str, body: bytes) -> dict[str, Any]:
     """Return a completion in the protocol's form; equal questions give equal replies."""
     message = {"role": "assistant", "content": completion.text}
+    choice = {"index": 0, "message": message, "finish_reason": completion.finish_reason}
+    if completion.logprobs is not None:
+        choice["logprobs"] = {"content": completion.logprobs}
     return {
         "id": f"chatcmpl-{hashlib.sha256(body).hexdigest()[:24]}",
         "object": "chat.completion",
         "created": 0,
         "model": model,
-        "choices": [{"index": 0, "message": message, "finish_reason": completion.finish_reason}],
+        "choices": [choice],
         "usage": {
             "prompt_tokens": completion.prompt_tokens,
             "completion_tokens": completion.completion_tokens,

@@ -142,6 +142,8 @@ class CrossEncoder:
 class Judge:
     """Grades answers."""
 
+    more_words: frozenset[str] = frozenset()
+
     def __init__(self, encoder: CrossEncoder, threshold: float) -> None:
         self._encoder, self._threshold = encoder, threshold
 

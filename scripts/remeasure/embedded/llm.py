@@ -29,6 +29,10 @@ class Sampling:
     top_k: int | None = None
     seed: int | None = None
     stop: tuple[str, ...] = ()
+    response_format: dict[str, Any] | None = None
+    """Shape of the text, in the protocol's form."""
+    top_logprobs: int | None = None
+    """How many log-probabilities are returned per token; null: none, not even of the token itself."""
 
     @classmethod
     def of(cls, request: ChatRequest, max_tokens: int, stop: tuple[str, ...] = ()) -> "Sampling":
@@ -45,7 +49,11 @@ class Sampling:
             "top_k": self.top_k,
             "seed": self.seed,
             "stop": list(self.stop) or None,
+            "response_format": self.response_format,
         }
+        if self.top_logprobs is not None:
+            # With 0 llama.cpp returns nothing at all.
+            every |= {"logprobs": True, "top_logprobs": max(1, self.top_logprobs)}
         return {key: value for key, value in every.items() if value is not None}
 
 
@@ -58,6 +66,8 @@ class Reply:
     completion_tokens: int
     cut: bool
     """Whether the limit ended it."""
+    logprobs: list[dict[str, Any]] | None = None
+    """One entry per token: ``token``, ``bytes``, ``logprob``, ``top_logprobs``."""
 
 
 class Llm:
@@ -103,10 +113,13 @@ class Llm:
         """Answer a conversation of text messages.
 
         Raises:
-            BadRequest: the conversation does not fit into the context.
+            BadRequest: the conversation does not fit into the context; llama.cpp does not know the schema.
         """
-        with self._lock:
-            reply = self._server.handle_chat_completions({"messages": messages} | sampling.fields())
+        try:
+            with self._lock:
+                reply = self._server.handle_chat_completions({"messages": messages} | sampling.fields())
+        except ValueError as error:
+            raise BadRequest(f"language model: {error}") from None
         if "error" in reply:
             raise BadRequest(f"language model: {reply['error'].get('message', reply['error'])}")
         choice, usage = reply["choices"][0], reply["usage"]
@@ -115,6 +128,9 @@ class Llm:
             prompt_tokens=usage["prompt_tokens"],
             completion_tokens=usage["completion_tokens"],
             cut=choice["finish_reason"] == "length",
+            logprobs=None
+            if sampling.top_logprobs is None
+            else _logprobs(choice.get("logprobs") or {"content": []}, sampling.top_logprobs),
         )
 
     def pieces(self, text: str) -> list[bytes]:
@@ -143,6 +159,18 @@ class Llm:
             return text, len(pieces), False
         kept = b"".join(pieces[:max_tokens])
         return kept.decode("utf-8", "ignore"), max_tokens, True
+
+
+def _logprobs(told: dict[str, Any], n_top: int) -> list[dict[str, Any]]:
+    """Return llama.cpp's log-probabilities in the protocol's form, with ``n_top`` alternatives each."""
+
+    def entry(token: dict[str, Any]) -> dict[str, Any]:
+        return {name: token[name] for name in ("token", "bytes", "logprob")}
+
+    return [
+        entry(token) | {"top_logprobs": [entry(other) for other in token["top_logprobs"][:n_top]]}
+        for token in told["content"]
+    ]
 
 
 def _check_file(model: Path) -> None:

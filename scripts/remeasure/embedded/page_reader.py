@@ -42,6 +42,8 @@ class Read:
 class PageReader:
     """Answers questions about page images and passages."""
 
+    more_words: frozenset[str] = frozenset()
+
     def __init__(self, llm: Llm, vectors: LineVectors, pages: PageTexts) -> None:
         self._llm, self._vectors, self._pages = llm, vectors, pages
 

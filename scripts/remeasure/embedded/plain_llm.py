@@ -1,8 +1,11 @@
 """A small language model as it is: the conversation goes in, its text comes out."""
 
+import dataclasses
 from pathlib import Path
 
-from remeasure.embedded.chat import BadRequest, ChatRequest, Completion, images_of, texts_of
+import msgspec
+
+from remeasure.embedded.chat import MORE_WORDS, BadRequest, ChatRequest, Completion, images_of, texts_of
 from remeasure.embedded.llm import Llm, Sampling
 
 CONTEXT_TOKENS = 4096
@@ -11,6 +14,8 @@ CONTEXT_TOKENS = 4096
 class PlainLlm:
     """Answers with what the model writes."""
 
+    more_words = frozenset(MORE_WORDS)
+
     def __init__(self, llm: Llm) -> None:
         self._llm = llm
 
@@ -18,7 +23,8 @@ class PlainLlm:
         """Answer a chat request.
 
         Raises:
-            BadRequest: an image in it, thinking asked for, or longer than the context.
+            BadRequest: an image in it, thinking asked for, longer than the context, or a schema that
+                llama.cpp cannot keep to.
         """
         if request.thinks():
             raise BadRequest("thinking: this model has no thinking mode; ask without it")
@@ -28,9 +34,16 @@ class PlainLlm:
             {"role": message.role, "content": "\n\n".join(texts_of(message))} for message in request.messages
         ]
         limit = min(request.max_tokens or CONTEXT_TOKENS, CONTEXT_TOKENS)
-        reply = self._llm.chat(messages, Sampling.of(request, limit))
+        sampling = dataclasses.replace(
+            Sampling.of(request, limit),
+            response_format=msgspec.to_builtins(request.response_format),
+            top_logprobs=(request.top_logprobs or 0) if request.logprobs else None,
+        )
+        reply = self._llm.chat(messages, sampling)
         finish = "length" if reply.cut else "stop"
-        return Completion(reply.text, reply.prompt_tokens, reply.completion_tokens, finish)
+        return Completion(
+            reply.text, reply.prompt_tokens, reply.completion_tokens, finish, logprobs=reply.logprobs
+        )
 
     def close(self) -> None:
         """Nothing to give back; the process ends next."""
