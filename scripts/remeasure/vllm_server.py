@@ -164,7 +164,7 @@ class _Output(threading.Thread):
 def _ready(port: int, group: Group, ending: Ending) -> bool:
     """Wait until vLLM can work; false where it ended or it is time to end."""
     while group.exit_status() is None and not ending.within(_POLL_S):
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=1)
         try:
             connection.request("GET", "/health")
             if connection.getresponse().status == 200:
