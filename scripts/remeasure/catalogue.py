@@ -71,18 +71,23 @@ class Catalogue:
         return options
 
 
+# Where versions are pinned: what runs everywhere, and what runs where there is a GPU.
+PINS = ("requirements.txt", "envs/gpu.yaml")
+
+
 def pinned(root: Path, package: str) -> str:
-    """Return the version that ``requirements.txt`` pins for a package.
+    """Return the version that is pinned for a package, in ``requirements.txt`` or else in ``envs/gpu.yaml``.
 
     Raises:
-        RemeasureError: it pins none.
+        RemeasureError: neither pins it.
     """
-    try:
-        lines = (root / "requirements.txt").read_text(encoding="utf-8").splitlines()
-    except OSError as error:
-        raise RemeasureError(f"{root}/requirements.txt: {error.strerror}; restore it") from None
-    for line in lines:
-        name, _, rest = line.partition("==")
-        if name.strip() == package:
-            return rest.split()[0].rstrip(";\\")
-    raise RemeasureError(f"{root}/requirements.txt: package {package!r} is not pinned; add it")
+    for place in PINS:
+        try:
+            lines = (root / place).read_text(encoding="utf-8").splitlines()
+        except OSError as error:
+            raise RemeasureError(f"{root}/{place}: {error.strerror}; restore it") from None
+        for line in lines:
+            name, _, rest = line.strip().removeprefix("- ").partition("==")
+            if name.strip() == package:
+                return rest.split()[0].rstrip(";\\")
+    raise RemeasureError(f"{root}: package {package!r} is pinned in none of {', '.join(PINS)}; add it")
