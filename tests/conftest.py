@@ -1,10 +1,15 @@
-"""Shared fixtures: where the embedded weights are, and where the repository is."""
+"""Shared fixtures: where the embedded weights are, where the repository is, and which vLLM may be used."""
 
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option that lets tests run a real vLLM."""
+    parser.addoption("--vllm-python", type=Path, help="a Python that has vLLM, for the tests marked vllm")
 
 
 @pytest.fixture(scope="session")

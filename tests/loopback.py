@@ -61,8 +61,6 @@ class Loopback:
         """What an error status says where it is not the usual."""
         self.secret: str | None = None
         """The key (lower case) without which everything is 401, with the key that came echoed."""
-        self.owned_by: str | None = None
-        self.version: str | None = None
         self._keep = keep
         self._loop = asyncio.new_event_loop()
         self._ready = threading.Event()
@@ -77,6 +75,12 @@ class Loopback:
         if self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join(10)
+
+    def calls_itself(self, owner: str | None, version: str) -> None:
+        """Tell a version, as vLLM does, and perhaps who serves the model."""
+        listed = {"id": self.served_name} | ({"owned_by": owner} if owner else {})
+        self.pages["/v1/models"] = 200, json.dumps({"data": [listed]}).encode(), {}
+        self.pages["/version"] = 200, json.dumps({"version": version}).encode(), {}
 
     def close_soon(self) -> None:
         """Die without a word: no connection is answered any more."""
@@ -137,10 +141,7 @@ class Loopback:
             ready = time.monotonic() - self._began >= self.health_after
             self._reply(writer, 200 if ready else 503, b"{}")
         elif path == "/v1/models":
-            listed = {"id": self.served_name} | ({"owned_by": self.owned_by} if self.owned_by else {})
-            self._reply(writer, 200, json.dumps({"data": [listed]}).encode())
-        elif path == "/version" and self.version:
-            self._reply(writer, 200, json.dumps({"version": self.version}).encode())
+            self._reply(writer, 200, json.dumps({"data": [{"id": self.served_name}]}).encode())
         else:
             self._reply(writer, 404, b"{}")
 
@@ -236,7 +237,9 @@ def main() -> None:
     if args.environment_file:
         args.environment_file.write_text(json.dumps(dict(os.environ)))
     server = Loopback(args.list_name or args.served_name, args.delay, args.port, keep=False)
-    server.health_after, server.owned_by, server.version = args.health_after, args.owned_by, args.version
+    server.health_after = args.health_after
+    if args.version:
+        server.calls_itself(args.owned_by, args.version)
 
     def behave(prompt: str, nth: int) -> str:
         if args.die_after and server.n_calls >= args.die_after:

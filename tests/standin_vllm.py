@@ -54,7 +54,8 @@ def main() -> None:
         os._exit(3)
     socket.create_server((args.host, args.port)).close()  # a port that is taken ends it at once
     server = Loopback(args.list_name or args.served_model_name, port=args.port, keep=False)
-    server.health_after, server.owned_by, server.version = args.health_after, "vllm", "0.0.0"
+    server.health_after = args.health_after
+    server.calls_itself("vllm", "0.0.0")
 
     def behave(prompt: str, nth: int) -> str:
         if args.die_after and server.n_calls >= args.die_after:

@@ -40,7 +40,11 @@ def served_files(executor: executors.Settings) -> list[str]:
     """Return the files that a server of ours or an import reads: part of where answers come from."""
     if isinstance(executor, executors.ImportSettings):
         return [executor.path]
-    return list(executor.files.values()) if isinstance(executor, executors.ServerSettings) else []
+    found: list[str] = []
+    for given in executor.files.values() if isinstance(executor, executors.ServerSettings) else ():
+        inside = sorted(path for path in Path(given).rglob("*") if path.is_file())
+        found += map(str, inside) if Path(given).is_dir() else [given]
+    return found
 
 
 @contextlib.contextmanager

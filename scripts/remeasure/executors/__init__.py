@@ -209,7 +209,14 @@ def opened(settings: Settings, served_name: str, images_root: Path, journal: Pat
             command = model_server.command(settings.program, served_name, settings.files, settings.options)
             log_path = journal / "server.log"
             with model_server.running(command, served_name, log_path, settings.ready_timeout_s) as server:
-                yield HttpExecutor(settings, served_name, images_root, server.base_url, died=server.died)
+                yield HttpExecutor(
+                    settings,
+                    served_name,
+                    images_root,
+                    server.base_url,
+                    died=server.died,
+                    described=server.description,
+                )
         case BatchSettings():
             from remeasure.executors.batch import BatchExecutor
 
