@@ -23,7 +23,7 @@ _PORTS, _DRAWS = 3, 20
 _TAIL_BYTES = 1 << 18
 # What decides where and under which name vLLM answers; its parser also takes unambiguous beginnings.
 _OWNED = ("port", "host", "uds", "served-model-name", "api-key", "config", "ssl-keyfile", "ssl-certfile")
-_CAUSE = re.compile(r"\b(?:\w*(?:Error|Exception|Interrupt)|error): \S.*")
+_CAUSE = re.compile(r"\b(?:(?:\w*(?:Error|Exception|Interrupt)|error): |Value error, )\S.*")
 # What vLLM says last, of an engine that has said before why it cannot start.
 _NO_CAUSE = ("Engine core initialization failed", "Worker failed with error", "See root cause")
 

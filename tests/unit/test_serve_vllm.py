@@ -24,6 +24,10 @@ ROOT_CAUSE = b"""(EngineCore pid=7) ERROR ValueError: 4.2 GiB KV cache is needed
 (APIServer pid=6)   File "x.py", line 1, in main
 (APIServer pid=6) RuntimeError: Engine core initialization failed. See root cause above.
 """
+VALIDATION = b"""pydantic_core.ValidationError: 1 validation error for ModelConfig
+  Value error, User-specified max_model_len (999999) is greater than 2048
+    For further information visit the site
+"""
 
 
 def alive(pid: int) -> bool:
@@ -107,14 +111,24 @@ def test_the_port_is_told_when_vllm_is_healthy_and_not_before(notes, tmp_path):
     assert "vllm answers on 127.0.0.1:" in said
 
 
-def test_a_vllm_that_cannot_start_is_told_with_its_root_cause(notes, tmp_path):
-    (tmp_path / "said").write_bytes(b"x" * 300_000 + b"\n" + ROOT_CAUSE)
+@pytest.mark.parametrize(
+    ("said", "cause"),
+    [
+        (b"x" * 300_000 + b"\n" + ROOT_CAUSE, "ValueError: 4.2 GiB KV cache is needed, 1.0 GiB is available"),
+        (VALIDATION, "Value error, User-specified max_model_len (999999) is greater than 2048"),
+        (
+            b"vllm: error: unrecognized arguments: --nonsense 1\n",
+            "error: unrecognized arguments: --nonsense 1",
+        ),
+    ],
+)
+def test_a_vllm_that_cannot_start_is_told_with_its_root_cause(notes, tmp_path, said, cause):
+    (tmp_path / "said").write_bytes(said)
     with pytest.raises(RemeasureError) as found:
         with model_server.running(command(notes, say=tmp_path / "said"), "slug", tmp_path / "log", 20):
             pass
     assert "ended with exit status 3 before it was ready" in str(found.value)
-    last = "vllm ended with exit status 3: ValueError: 4.2 GiB KV cache is needed, 1.0 GiB is available"
-    assert str(found.value).endswith(last)
+    assert str(found.value).endswith(f"vllm ended with exit status 3: {cause}")
     assert all_gone(notes, 0.5)
 
 
