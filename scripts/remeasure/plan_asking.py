@@ -14,6 +14,8 @@ from remeasure.errors import RemeasureError, did_you_mean
 from remeasure.models import Model
 from remeasure.settings import Limits, Run, Study, StudyRun
 
+VLLM = "serve_vllm.py"
+
 
 class AskingPlan:
     """Settings of asking, resolved on demand."""
@@ -50,8 +52,14 @@ class AskingPlan:
             raise RemeasureError(
                 f"{self.folder}/runs/{run}.yaml: models.{model}.server: scripts/{spec.server} is not a file"
             )
+        if spec.server == VLLM and "vllm" not in spec.packages:
+            raise RemeasureError(
+                f"{self.folder}/runs/{run}.yaml: models.{model}.packages: needs vllm, whose version is part "
+                "of what answers; add it"
+            )
         return {
-            "code": fingerprint.of_script(spec.server),
+            # What starts vLLM does not answer: its version below does.
+            "code": None if spec.server == VLLM else fingerprint.of_script(spec.server),
             "weights": {option: hashes.get(Path(path).name, path) for option, path in spec.files.items()},
             "packages": {name: catalogue.pinned(self.folder.parent, name) for name in spec.packages},
             "options": spec.options,

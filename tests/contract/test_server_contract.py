@@ -11,7 +11,7 @@ import pytest
 
 import collect_responses
 import real_vllm
-from conftest import LLM, page_reader_files, text
+from contractkit import LLM, page_reader_files, text
 from remeasure import jsonl
 from remeasure.errors import RemeasureError
 from remeasure.records import Request, Response

@@ -16,7 +16,7 @@ BATCH = {
     line["custom_id"]: line
     for line in map(json.loads, (FOLDER / "run_batch.jsonl").read_text(encoding="utf-8").splitlines())
 }
-# Prompt: "user:Hello<end>assistant:" is 21 tokens, with thinking off 2 more; a red pixel is 1 token and 2 marks.
+# "user:Hello<end>assistant:" is 21 tokens, with thinking off 2 more; a red pixel is 1 token and 2 marks.
 ANSWERS = {
     "stopped": ("answered", "D", "stop", 23, 2),
     "cut_off": ("cut_off", "T9D\\9", "length", 21, 5),

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -14,9 +15,10 @@ from pathlib import Path
 import pytest
 
 import serve_vllm
-from remeasure import model_server
+from remeasure import collecting, model_server
 from remeasure.errors import RemeasureError
 from remeasure.fingerprint import SCRIPTS
+from remeasure.plan import Plan
 
 STANDIN = Path(__file__).resolve().parent.parent / "standin_vllm.py"
 ROOT_CAUSE = b"""(EngineCore pid=7) ERROR ValueError: 4.2 GiB KV cache is needed, 1.0 GiB is available
@@ -245,3 +247,50 @@ def test_a_port_that_is_asked_for_and_taken_is_one_line(notes, tmp_path, capsys)
         words[1] = str(taken.getsockname()[1])
         assert serve_vllm.main(words) == 2
     assert f"--port {words[1]}: cannot be used" in capsys.readouterr().err
+
+
+MINE = """
+extends: embedded
+models:
+  qwen:
+    title: Qwen
+    server: serve_vllm.py
+    files: {model: /models/qwen}
+    packages: [vllm]
+    options: {max-model-len: 32768, enforce-eager: true, gpu-memory-utilization: 0.9}
+    dialect: vllm
+    thinking_default: true
+"""
+
+
+def test_a_run_s_model_is_served_by_vllm(tmp_path, root):
+    shutil.copytree(root / "config", tmp_path / "config")
+    for name in ("scripts", "envs", "requirements.txt"):
+        (tmp_path / name).symlink_to(root / name)
+    (tmp_path / "config" / "runs" / "mine.yaml").write_text(MINE)
+    plan = Plan(tmp_path / "config")
+    identity = plan.identity("mine", "qwen")
+    assert identity["packages"] == {"vllm": "0.19.0"}
+    assert identity["weights"] == {"model": "/models/qwen"}
+    assert identity["options"]["enforce-eager"] is True
+    found = collecting.read_executor(json.dumps(plan.executor("mine", "qwen", None)))
+    words = model_server.command(found.program, "qwen", found.files, found.options)
+    assert words[2:] == [
+        *("--served-name", "qwen", "--model", "/models/qwen", "--max-model-len", "32768"),
+        *("--enforce-eager", "--gpu-memory-utilization", "0.9"),
+    ]
+
+
+def test_a_changed_start_of_vllm_asks_nothing_again_but_a_changed_version_does(tmp_path, root):
+    shutil.copytree(root / "config", tmp_path / "config")
+    for name in ("scripts", "requirements.txt"):
+        (tmp_path / name).symlink_to(root / name)
+    (tmp_path / "envs").mkdir()
+    (tmp_path / "envs" / "gpu.yaml").write_text("dependencies:\n  - pip:\n      - vllm==0.20.0\n")
+    runs = tmp_path / "config" / "runs"
+    (runs / "mine.yaml").write_text(MINE)
+    (runs / "other.yaml").write_text(MINE.replace("packages: [vllm]", "packages: [numpy]"))
+    identity = Plan(tmp_path / "config").identity("mine", "qwen")
+    assert (identity["code"], identity["packages"]) == (None, {"vllm": "0.20.0"})
+    with pytest.raises(RemeasureError, match="models.qwen.packages: needs vllm"):
+        Plan(tmp_path / "config").identity("other", "qwen")
