@@ -11,9 +11,12 @@ import pytest
 
 import collect_responses
 import real_vllm
-from contractkit import LLM, page_reader_files, text
-from remeasure import jsonl
+from contractkit import LLM, Server, page_reader_files, text
+from keeper import MemoryKeeper
+from remeasure import executors, jsonl
 from remeasure.errors import RemeasureError
+from remeasure.executors import Call, VllmBatchSettings
+from remeasure.files import sha256_bytes
 from remeasure.records import Request, Response
 
 PAGE_READER = pytest.param("page_reader", marks=pytest.mark.models)
@@ -236,3 +239,40 @@ def test_a_cell_of_vllm_is_asked(tmp_path, tiny_model):
     statuses, by = ask_cell(tmp_path, files, "serve_vllm.py", "vllm", real_vllm.OPTIONS)
     assert statuses == ["cut_off", "failed", "cut_off"]
     assert [one["server"].startswith("vllm ") for one in by] == [True]
+
+
+@pytest.mark.vllm
+@pytest.mark.timeout(400)
+def test_a_file_is_answered_by_run_batch(tmp_path, tiny_model):
+    pytest.importorskip("remeasure.executors.vllm_batch")
+    asker = Server("", "vllm", tmp_path, "")
+    contents = {
+        "text": "Hello",
+        "image": [asker.picture(), text("Hello")],
+        "too_long": "river " * 900,
+        "too_many": [asker.picture()] * 3,
+    }
+    calls = [
+        Call(
+            key=sha256_bytes(name.encode()),
+            custom_id=name,
+            body={"model": "slug", "messages": [{"role": "user", "content": content}], "max_tokens": 5},
+        )
+        for name, content in contents.items()
+    ]
+    settings = VllmBatchSettings(dialect="vllm", model=str(tiny_model), options=real_vllm.OPTIONS)
+    keeper = MemoryKeeper()
+    with executors.opened(settings, "slug", tmp_path, tmp_path / "journal") as executor:
+        executor.run(iter(calls), keeper)
+    found = {entry.custom_id: entry for entry in keeper.entries}
+    assert {name: entry.status for name, entry in found.items()} == {
+        "text": "cut_off",
+        "image": "cut_off",
+        "too_long": "failed",
+        "too_many": "failed",
+    }
+    # As through the server: "user:Hello<end>assistant:", and 4 tokens and 2 marks for the picture.
+    assert found["text"].usage["prompt_tokens"] == 21
+    assert found["image"].usage["prompt_tokens"] == 27
+    assert "maximum context length" in found["too_long"].error
+    assert "At most 2 image(s)" in found["too_many"].error
