@@ -28,7 +28,7 @@ ci:
 	$(BIN)/snakemake --cores $(CORES) results/ci/tables/table1.csv results/ci/tables/judges.csv
 
 unit:
-	$(BIN)/pytest tests/unit -m "not slow"
+	$(BIN)/pytest tests/unit tests/contract -m "not slow"
 
 workflow:
 	$(BIN)/pytest tests/workflow -m "not slow"

@@ -63,7 +63,7 @@ rule ask_shard:
     benchmark:
         "results/{run}/{study}/{bench}/{arm}/{model}/logs/ask_{shard}.benchmark.tsv"
     conda:
-        "../envs/core.yaml"
+        lambda wildcards: FILES.environment(wildcards.run, wildcards.model)
     threads: 1
     resources:
         mem_mb=2000,
@@ -93,7 +93,7 @@ rule ask:
     benchmark:
         "results/{run}/{study}/{bench}/{arm}/{model}/logs/ask.benchmark.tsv"
     conda:
-        "../envs/core.yaml"
+        lambda wildcards: FILES.environment(wildcards.run, wildcards.model)
     threads: 1
     resources:
         mem_mb=2000,
@@ -148,6 +148,8 @@ use rule ask as ask_judge with:
         "results/{run}/{study}/{bench}/{arm}/{model}/judge/logs/ask.log",
     benchmark:
         "results/{run}/{study}/{bench}/{arm}/{model}/judge/logs/ask.benchmark.tsv"
+    conda:
+        lambda wildcards: FILES.environment(wildcards.run, FILES.judge(wildcards))
     params:
         code=code_of("collect_responses.py"),
         settings=as_json(PLAN.ask_judge, "run", "study"),

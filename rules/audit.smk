@@ -50,6 +50,8 @@ use rule ask as ask_agreement with:
         "results/{run}/judges/{judge}/logs/ask.log",
     benchmark:
         "results/{run}/judges/{judge}/logs/ask.benchmark.tsv"
+    conda:
+        lambda wildcards: FILES.environment(wildcards.run, wildcards.judge)
     params:
         code=code_of("collect_responses.py"),
         settings=as_json(PLAN.ask, "run", "judge"),

@@ -1,7 +1,7 @@
 """How a run describes a model: what it is, how it is reached, what it costs."""
 
 import re
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
@@ -77,6 +77,12 @@ class Model(Settings, kw_only=True):
     context_tokens: Positive | None = None
     """Context length where the endpoint does not tell it."""
 
+    def vllm_batch(self) -> dict[str, Any]:
+        """Return model and options of ``vllm run-batch``; a hub's name stands in the options."""
+        options = dict(self.options)
+        named = options.pop("model", "")
+        return {"model": self.files.get("model", named), "options": options}
+
 
 def _check_imported(model: Model, place: str) -> None:
     unknown = [word for word in re.findall(r"\{\w*\}", model.imported.path) if word not in _PLACEHOLDERS]
@@ -112,8 +118,10 @@ def check_model(model: Model, place: str) -> None:
             f"{place}.executor: {model.executor!r} does not go with {given[0]}; batch and http need a "
             "base_url (batch exactly one), vllm-batch needs server: serve_vllm.py"
         )
-    if model.executor == "vllm-batch" and "model" not in model.files:
-        raise RemeasureError(f"{place}.files: vllm-batch needs `model`, the folder or name of the weights")
+    if model.executor == "vllm-batch" and not model.vllm_batch()["model"]:
+        raise RemeasureError(
+            f"{place}: vllm-batch needs `model`: a folder under `files`, a hub's name under `options`"
+        )
     if model.api_key_env is not None and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", model.api_key_env):
         raise RemeasureError(
             f"{place}.api_key_env: must be the name of an environment variable, never the key itself; "

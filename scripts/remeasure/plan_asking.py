@@ -52,6 +52,12 @@ class AskingPlan:
             raise RemeasureError(
                 f"{self.folder}/runs/{run}.yaml: models.{model}.server: scripts/{spec.server} is not a file"
             )
+        unknown = [path for path in spec.files.values() if Path(path).name not in hashes]
+        if unknown and not spec.revision:
+            raise RemeasureError(
+                f"{self.folder}/runs/{run}.yaml: models.{model}.revision: is missing; {unknown[0]} is no "
+                "verified source, so say what tells its version apart: a change of it asks again"
+            )
         if spec.server == VLLM and "vllm" not in spec.packages:
             raise RemeasureError(
                 f"{self.folder}/runs/{run}.yaml: models.{model}.packages: needs vllm, whose version is part "
@@ -63,7 +69,11 @@ class AskingPlan:
             "weights": {option: hashes.get(Path(path).name, path) for option, path in spec.files.items()},
             "packages": {name: catalogue.pinned(self.folder.parent, name) for name in spec.packages},
             "options": spec.options,
-        }
+        } | ({"revision": spec.revision} if spec.revision else {})
+
+    def needs_vllm(self, run: str, model: str) -> bool:
+        """Return whether asking a model means to start vLLM."""
+        return self.model(run, model).server == VLLM
 
     def ask(self, run: str, model: str) -> dict[str, Any]:
         """Settings of ``collect_responses`` that belong to the identity of an answer."""
@@ -137,8 +147,7 @@ class AskingPlan:
             place = {"base_url": spec.base_url, "api_key_env": spec.api_key_env}
             return way | {"kind": "batch", "timeout_s": spec.timeout_s} | place | limits
         if spec.executor == "vllm-batch":
-            weights = spec.files["model"]
-            return way | {"kind": "vllm-batch", "model": weights, "options": spec.options}
+            return way | {"kind": "vllm-batch"} | spec.vllm_batch()
         way |= {name: getattr(spec, name) for name in ("concurrency", "timeout_s", "patience_s")}
         if spec.server is None:
             names = ("base_url", "api_key_env", "requests_per_minute", "tokens_per_minute")

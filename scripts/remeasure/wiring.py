@@ -159,6 +159,10 @@ class Wiring:
         """
         return f"results/{run}/{study}/executors/{model}.json"
 
+    def environment(self, run: str, model: str) -> str:
+        """The environment that a model is asked in: that of the GPU node where the step starts vLLM there."""
+        return f"../envs/{'gpu' if self.plan.needs_vllm(run, model) else 'core'}.yaml"
+
     def server_files(self, run: str, study: str, model: str) -> list[Any]:
         """Files that a model's own server needs; a hosted model needs none."""
         return [verified(p) for p in self.plan.study_executor(run, study, model).get("files", {}).values()]

@@ -472,7 +472,15 @@ def test_a_replayed_folder_must_hold_journals_and_an_imported_file_must_be_there
 def test_files_and_packages_of_a_server_of_ours_are_looked_at(project):
     files = {"llm": "weights/none.gguf", "model": "results/sources/bge-small-en-v1.5.onnx"}
     packages = ["aiohttp", "snakefmt-nonsense"]
-    project.write_run({"server": "serve_llm.py", "dialect": "embedded", "files": files, "packages": packages})
+    project.write_run(
+        {
+            "server": "serve_llm.py",
+            "dialect": "embedded",
+            "files": files,
+            "packages": packages,
+            "revision": "1",
+        }
+    )
     requirements = project.config.parent / "requirements.txt"
     requirements.unlink()
     requirements.write_text(

@@ -257,6 +257,7 @@ models:
     server: serve_vllm.py
     files: {model: /models/qwen}
     packages: [vllm]
+    revision: '2026-05'
     options: {max-model-len: 32768, enforce-eager: true, gpu-memory-utilization: 0.9}
     dialect: vllm
     thinking_default: true
@@ -271,7 +272,7 @@ def test_a_run_s_model_is_served_by_vllm(tmp_path, root):
     plan = Plan(tmp_path / "config")
     identity = plan.identity("mine", "qwen")
     assert identity["packages"] == {"vllm": "0.19.0"}
-    assert identity["weights"] == {"model": "/models/qwen"}
+    assert identity["weights"] == {"model": "/models/qwen"} and identity["revision"] == "2026-05"
     assert identity["options"]["enforce-eager"] is True
     found = collecting.read_executor(json.dumps(plan.executor("mine", "qwen", None)))
     words = model_server.command(found.program, "qwen", found.files, found.options)
@@ -294,3 +295,6 @@ def test_a_changed_start_of_vllm_asks_nothing_again_but_a_changed_version_does(t
     assert (identity["code"], identity["packages"]) == (None, {"vllm": "0.20.0"})
     with pytest.raises(RemeasureError, match="models.qwen.packages: needs vllm"):
         Plan(tmp_path / "config").identity("other", "qwen")
+    (runs / "vague.yaml").write_text(MINE.replace("    revision: '2026-05'\n", ""))
+    with pytest.raises(RemeasureError, match="models.qwen.revision: is missing; /models/qwen is no verified"):
+        Plan(tmp_path / "config").identity("vague", "qwen")
