@@ -1,0 +1,198 @@
+"""Lines of batch files: a request as a service reads it, a result as it writes it.
+
+The format is OpenAI's, which ``vllm run-batch`` follows but for its errors. The ``custom_id`` of a line is
+the answer's key: 64 hexadecimal digits, the most that the strictest service takes, so that a result needs no
+mapping back.
+"""
+
+import contextlib
+import itertools
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from remeasure import requests
+from remeasure.executors import Call, Speaking
+from remeasure.executors.replies import PASSING, Failure, Outcome, of_completion, of_http, one_line
+from remeasure.records import ImageRef, JournalEntry
+
+URL = "/v1/chat/completions"
+# Classes of failures after which a request is worth handing in again.
+AGAIN = (*PASSING, "expired", "missing")
+_NEVER_RUN = {"batch_expired": "expired", "batch_cancelled": "cancelled"}
+# A result with log-probabilities has megabytes; what is longer than this is no line of ours.
+_LONGEST_LINE = 1 << 26
+
+
+class LineWriter:
+    """Writes calls as lines in the words of one endpoint."""
+
+    def __init__(self, settings: Speaking, served_name: str, url_of: Callable[[ImageRef], str]) -> None:
+        self._dialect = requests.dialect_of(settings.dialect)
+        self._thinking_default = settings.thinking_default
+        self._served_name = served_name
+        self._url_of = url_of
+
+    def line(self, call: Call) -> bytes:
+        """Return the line of a call, its end included.
+
+        Raises:
+            RemeasureError: a word that the endpoint cannot express; an image that cannot be read.
+        """
+        wire = requests.translate(call.body, self._dialect, self._served_name, self._thinking_default)
+        body = requests.with_image_urls(wire, self._url_of)
+        line = {"custom_id": call.key, "method": "POST", "url": URL, "body": body}
+        return msgspec.json.encode(line) + b"\n"
+
+
+def of_line(line: bytes, names: Collection[str]) -> tuple[str, Outcome | Failure]:
+    """Return the key that a result line is for, and what it means.
+
+    Args:
+        line: one line of an output or error file.
+        names: model names that are right, the asked one first.
+
+    Raises:
+        ValueError: the line is not JSON, or names no request.
+    """
+    try:
+        document = msgspec.json.decode(line)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    key = document.get("custom_id") if isinstance(document, dict) else None
+    if not isinstance(key, str):
+        raise ValueError("no custom_id")
+    return key, _result(document.get("response"), document.get("error"), tuple(names))
+
+
+def _result(response: Any, error: Any, names: tuple[str, ...]) -> Outcome | Failure:
+    status = response.get("status_code") if isinstance(response, dict) else None
+    if type(status) is not int:
+        return _never_run(error_in(error))
+    body = response.get("body")
+    if status == 200 and not error:
+        return of_completion(body, names)
+    said = error_in(body or error)
+    if said.get("code") == "insufficient_quota":
+        return Failure(kind="quota", message=f"status {status}: {_message(said)}", raw=said)
+    if status == 200:
+        return Failure(
+            kind="not_a_completion", message=f"status 200 with an error: {_message(said)}", raw=said
+        )
+    # A line has no headers: how long a service would have liked to wait is over when the batch has ended.
+    found = of_http(status, {}, msgspec.json.encode({"error": said}), names)
+    return found if isinstance(found, Outcome) else msgspec.structs.replace(found, raw=said or None)
+
+
+def _never_run(said: dict[str, Any]) -> Failure:
+    """Return the failure of a line without an HTTP reply: the service itself has ended the request."""
+    if not said:
+        return Failure(kind="not_a_completion", message="a line with neither response nor error")
+    kind = _NEVER_RUN.get(str(said.get("code")), "server_error")
+    return Failure(kind=kind, message=_message(said), raw=said)
+
+
+def error_in(said: Any) -> dict[str, Any]:
+    """Return the error object in what was said: OpenAI's form, vLLM's nested one, or a bare text."""
+    if isinstance(said, dict):
+        inner = said.get("error", said)
+        return inner if isinstance(inner, dict) else {"message": str(inner)}
+    return {"message": str(said)} if said else {}
+
+
+def _message(said: dict[str, Any]) -> str:
+    return one_line(str(said.get("message") or said.get("code") or "no reason given"))
+
+
+class Results:
+    """Reads result files against the requests that were handed in; counts what is no result.
+
+    Only the first line of a key counts. ``seen`` holds the keys that had one.
+    """
+
+    def __init__(self, asked: Collection[str], names: Collection[str]) -> None:
+        self.seen: set[str] = set()
+        self._asked, self._names = asked, names
+        self._odd: Counter[str] = Counter()
+        self._first: dict[str, str] = {}
+
+    def read(self, path: Path) -> Iterator[tuple[str, Outcome | Failure]]:
+        """Yield key and meaning of each line that answers a request."""
+        for number, line in _lines(path):
+            try:
+                if line is None:
+                    raise ValueError("too long")
+                key, result = of_line(line, self._names)
+            except (ValueError, msgspec.MsgspecError):  # UnicodeDecodeError is a ValueError
+                self._note("unreadable", f"line {number}")
+                continue
+            if key not in self._asked:
+                self._note("unasked", repr(one_line(key, 80)))
+            elif key in self.seen:
+                self._note("doubled", key[:12])
+            else:
+                self.seen.add(key)
+                yield key, result
+
+    def oddities(self) -> str | None:
+        """Return how many lines are no results and which is the first of each kind; null without any."""
+        found = [f"{n} {name} (first {self._first[name]})" for name, n in self._odd.items()]
+        return f"lines that count as no answer: {', '.join(found)}" if found else None
+
+    def _note(self, name: str, place: str) -> None:
+        self._odd[name] += 1
+        self._first.setdefault(name, place)
+
+
+class _Named(msgspec.Struct):
+    custom_id: str
+
+
+def n_results(paths: Iterable[Path], asked: Collection[str]) -> int:
+    """Return how many requests have a line in result files, whatever it says."""
+    decoder = msgspec.json.Decoder(_Named)
+    found = set()
+    for _, line in itertools.chain.from_iterable(map(_lines, paths)):
+        with contextlib.suppress(msgspec.MsgspecError, ValueError, RecursionError):
+            found.add(decoder.decode(line or b"").custom_id)
+    return sum(key in asked for key in found)
+
+
+def _lines(path: Path) -> Iterator[tuple[int, bytes | None]]:
+    """Yield number and bytes of each line that is not blank; null for one that is too long to be read."""
+    with open(path, "rb") as stream:
+        number = 0
+        while line := stream.readline(_LONGEST_LINE):
+            number += 1
+            whole = line.endswith(b"\n") or len(line) < _LONGEST_LINE
+            while not line.endswith(b"\n") and len(line) == _LONGEST_LINE:
+                line = stream.readline(_LONGEST_LINE)
+            if not whole:
+                yield number, None
+            elif line.strip():
+                yield number, line
+
+
+def entry_of(
+    key: str, custom_id: str, result: Outcome | Failure, *, attempts: int, seconds: float
+) -> JournalEntry:
+    """Return what the journal keeps of a result; a failure is an outcome once nothing is tried any more."""
+    if isinstance(result, Failure):
+        error = f"{result.kind}: {result.message}"
+        result = Outcome(status="failed", text=None, error=error, raw=result.raw)
+    return JournalEntry(
+        key=key,
+        custom_id=custom_id,
+        status=result.status,
+        text=result.text,
+        finish=result.finish,
+        usage=result.usage,
+        model=result.model,
+        error=result.error,
+        attempts=attempts,
+        seconds=round(seconds, 3),
+        raw=result.raw,
+    )
