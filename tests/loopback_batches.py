@@ -21,6 +21,7 @@ Endpoints: ``POST /files``, ``GET /files``, ``GET /files/content``, ``DELETE /fi
 import json
 import re
 import socket
+import sys
 import threading
 from collections import Counter
 from collections.abc import Callable
@@ -74,8 +75,7 @@ class BatchLoopback:
 
     def __enter__(self) -> "BatchLoopback":
         handler = type("Handler", (_Handler,), {"service": self})
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-        self._server.daemon_threads = True
+        self._server = _Server(("127.0.0.1", 0), handler)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
         self._thread.start()
         return self
@@ -347,6 +347,15 @@ class BatchLoopback:
             output.append(text.replace(line["custom_id"], STRANGER))
         if word == "junk":
             output.append('{"id": "batch_req_2", "custom_')
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request, address) -> None:
+        # A client that was killed is no error of the service.
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, address)
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -21,7 +21,7 @@ from remeasure import images
 from remeasure.errors import RemeasureError
 from remeasure.executors import BatchSettings, Call, Keeper
 from remeasure.executors.batch_lines import LineWriter, entry_of
-from remeasure.executors.batch_merge import Merger, Tally
+from remeasure.executors.batch_merge import Merger, Tally, kept_already
 from remeasure.executors.batch_parts import UNDER_WAY, Part, Parts, Pending, Supply
 from remeasure.executors.batch_service import ENDED, TOKEN_LIMIT, Batch, Problem, Refusal, Service
 from remeasure.executors.keys import ApiKey
@@ -111,6 +111,10 @@ class BatchExecutor:
                 self._parts.move(part, "uploaded")
             else:
                 self._parts.move(part, "submitted", batch_id=batch.id)
+        for part in self._parts.of("merging"):
+            if len(kept_already(self._journal, self._parts.places(part))) == part.n_requests:
+                self._service.delete(part.file_id)
+                self._parts.move(part, "merged")
         if left := self._parts.unfinished():
             n_open = sum(part.n_requests for part in self._parts.of(*UNDER_WAY))
             n_all = sum(part.n_requests for part in left)
