@@ -80,11 +80,11 @@ class Cell:
         assert [row.text for row in responses] == [f"answer to {prompt}" for prompt in self.prompts]
         journal = list(jsonl.read(self.folder / "journal" / "answers.jsonl", JournalEntry))
         assert len(journal) == len(self.prompts) == len({entry.key for entry in journal})
-        assert {entry.attempts for entry in journal} == {1}
+        assert all(entry.attempts == 1 for entry in journal)
         assert self.service.handed_in == dict.fromkeys(self.prompts, 1)
 
     def left(self) -> list[str]:
-        return sorted(path.name for path in (self.folder / "journal").iterdir())
+        return sorted(path.name for path in (self.folder / "journal" / "batches").iterdir())
 
 
 @pytest.fixture
@@ -152,19 +152,19 @@ def test_a_kill_loses_nothing_and_pays_nothing_twice(cell, moment):
     uploads = [len(lines) for lines in cell.service.uploads()]
     # A file that was on its way when its sender was killed is found; one that never arrived is sent again.
     assert sorted(uploads) == [2, 5, 5] and len(cell.service.batches) == 3
-    assert cell.left() == ["answers.jsonl", "batches.json", "batches.lock"]
+    assert cell.left() == ["lock"]
 
 
 def test_a_kill_after_the_last_answer_leaves_nothing_that_the_next_question_stumbles_over(cell):
     kill_at(cell, "after", "DELETE /files", 3)
     cell.finish()
     cell.check()
-    assert "batches" in cell.left()  # all answers were there: no service was asked for anything
+    assert len(cell.left()) > 1  # all answers were there: no service was asked for anything
     cell.service.deleted += cell.service.files  # results have expired
     cell.write([*PROMPTS, "new"])
     cell.finish()
     cell.check()
-    assert cell.left() == ["answers.jsonl", "batches.json", "batches.lock"]
+    assert cell.left() == ["lock"]
 
 
 def test_where_files_cannot_be_listed_only_the_upload_is_repeated(cell):

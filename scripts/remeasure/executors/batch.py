@@ -5,8 +5,6 @@ in a way that passes is handed in again, up to a limit. Answers of requests that
 fetched all the same: they are paid for.
 """
 
-import base64
-import errno
 import itertools
 import logging
 import time
@@ -17,19 +15,17 @@ from typing import BinaryIO
 
 import msgspec
 
-from remeasure import images
 from remeasure.errors import RemeasureError
 from remeasure.executors import BatchSettings, Call, Keeper
-from remeasure.executors.batch_lines import LineWriter, entry_of
-from remeasure.executors.batch_merge import Merger, Tally, kept_already
+from remeasure.executors.batch_lines import entry_of, line_of
+from remeasure.executors.batch_merge import Merged, Merger, bring_to_disk, kept_already
 from remeasure.executors.batch_parts import UNDER_WAY, Part, Parts, Pending, Supply
 from remeasure.executors.batch_service import ENDED, TOKEN_LIMIT, Batch, Problem, Refusal, Service
-from remeasure.executors.keys import ApiKey
-from remeasure.executors.replies import Failure, one_line
-from remeasure.records import ImageRef
+from remeasure.executors.keys import Key
+from remeasure.executors.payload import Payloads
+from remeasure.executors.replies import HOPELESS, Failure, one_line
 
 log = logging.getLogger("remeasure.batch")
-_NOT_WRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EFBIG)
 
 
 class BatchExecutor:
@@ -47,8 +43,7 @@ class BatchExecutor:
         self._served_name = served_name
         self._root = images_root
         self._journal = journal
-        self._key = ApiKey(settings.api_key_env)
-        self._lines = LineWriter(settings, served_name, self._data_url)
+        self._key = Key(settings.api_key_env)
         self._blockers: set[str] = set()
         self._n_answered = 0
         self._lost_a_file = False
@@ -56,23 +51,16 @@ class BatchExecutor:
     def run(self, calls: Iterator[Call], keeper: Keeper) -> None:
         """Answer all calls; see ``Executor.run``. What is under way when this ends is not lost."""
         with (
-            images.ImageReader() as self._images,
+            Payloads(self._settings, self._served_name, self._root) as self._payloads,
             Parts(self._journal, self._settings.base_url) as self._parts,
             Service(self._settings, self._key) as self._service,
         ):
             try:
                 self._run(calls, keeper)
-            except (KeyboardInterrupt, RemeasureError):
+            except (KeyboardInterrupt, RemeasureError, OSError):
                 if n_open := len(self._parts.of("submitting", *UNDER_WAY)):
                     log.warning("%d batches stay at the service; the same command picks them up", n_open)
                 raise
-            except OSError as error:
-                if error.errno not in _NOT_WRITABLE:
-                    raise
-                raise RemeasureError(
-                    f"{self._journal}: cannot be written ({error.strerror}); make room or make the folder "
-                    "writable, then run the same command again: batches under way go on at the service"
-                ) from None
 
     def _run(self, calls: Iterator[Call], keeper: Keeper) -> None:
         self._pick_up()
@@ -185,7 +173,8 @@ class BatchExecutor:
         for call in source:
             if n_requests == self._settings.max_requests:
                 return n_requests, call
-            line = self._lines.line(Call(key=call.key, custom_id=call.custom_id, body=call.body))
+            asked = Call(key=call.key, custom_id=call.custom_id, body=call.body)
+            line = line_of(call.key, self._payloads.pieces(asked, self._payloads.template(asked)))
             if len(line) > self._settings.max_bytes:
                 self._too_large(call, len(line), keeper)
                 continue
@@ -239,14 +228,15 @@ class BatchExecutor:
 
     def _submit(self, part: Part, keeper: Keeper) -> str | None:
         """Start a part's batch, or put it back; return why nothing more can be answered, if so."""
-        for call in self._parts.pending(part):
-            keeper.sent(call.key)
+        if part.submitted_at is None:
+            for call in self._parts.pending(part):
+                keeper.sent(call.key)
         part = self._parts.move(part, "submitting", submitted_at=time.time())
         try:
             batch = self._service.submit(part)
         except Refusal as refusal:
             if refusal.code == TOKEN_LIMIT:
-                return self._wait_for_others(part, self._key.clean(str(refusal)))
+                return self._wait_for_others(part, self._key.out_of(str(refusal)))
             self._take_back(part)
             if not refusal.lost_file or self._lost_a_file:
                 return str(refusal.error)
@@ -281,7 +271,7 @@ class BatchExecutor:
             lines.append(
                 f"{part.batch_id} {batch.status} {done.completed} done {done.failed} failed of {done.total}"
             )
-        log.info("%d open: %s", len(lines), self._key.clean(", ".join(lines)) or "waiting for others")
+        log.info("%d open: %s", len(lines), self._key.out_of(", ".join(lines)) or "waiting for others")
         return [(part, batch) for part, batch in found if batch.status in ENDED]
 
     def _settle(self, part: Part, batch: Batch, supply: Supply, keeper: Keeper) -> str | None:
@@ -289,27 +279,23 @@ class BatchExecutor:
         if batch.status == "failed" and not (batch.output_file_id or batch.error_file_id):
             return self._refused(part, batch)
         try:
-            tally = self._merge(part, batch, keeper)
+            merged = self._merge(part, batch, keeper)
         except RemeasureError as error:
             return str(error)
-        self._n_answered += tally.n_answered + tally.n_kept_before
-        level = logging.INFO if tally.n_answered else logging.WARNING
-        none = "" if tally.n_answered else "; none of its requests was answered this time"
-        log.log(level, "batch %s %s: %s%s", batch.id, batch.status, tally, none)
-        if tally.failed["quota"]:
+        self._n_answered += merged.n_answered + merged.n_kept_before
+        level = logging.INFO if merged.n_answered else logging.WARNING
+        none = "" if merged.n_answered else "; none of its requests was answered this time"
+        log.log(level, "batch %s %s: %s%s", batch.id, batch.status, merged, none)
+        hopeless = merged.failed.keys() & set(HOPELESS) or (not self._n_answered and not merged.again)
+        if hopeless and self._is_left(supply):
             return (
-                f"{self._settings.base_url}: the quota is spent, request {tally.first_failure}; raise it or "
-                "wait for the next period, then run the same command again"
-            )
-        if not self._n_answered and not tally.again and self._is_left(supply):
-            return (
-                f"batch {batch.id}: none of its {part.n_requests} requests was answered, first "
-                f"{tally.first_failure}; nothing more is handed in: repair the cause and run the same "
-                "command again"
+                f"batch {batch.id}: {merged.n_answered} of {part.n_requests} requests were answered, first "
+                f"failure {merged.first_failure}; nothing more is handed in: repair the cause and run the "
+                "same command again"
             )
         return None
 
-    def _merge(self, part: Part, batch: Batch, keeper: Keeper) -> Tally:
+    def _merge(self, part: Part, batch: Batch, keeper: Keeper) -> Merged:
         """Keep what has come out of a batch, and write down what is to be handed in again."""
         journal = self._journal if part.status == "merging" else None
         places = self._parts.places(part)
@@ -320,25 +306,23 @@ class BatchExecutor:
         again_id = uuid.uuid4().hex
         names = (part.served_name, *self._settings.also_named)
         with self._parts.writing(again_id) as write:
-            tally = merger.merge(files, batch.status, names, journal, write)
+            merged = merger.merge(files, batch.status, names, journal, write)
         # What was sent can be made again from here, and holds whatever the requests hold: it does not stay at
         # the service. The results do, until they expire there: the only other copy of what was paid for.
         self._service.delete(part.file_id)
-        merged = msgspec.structs.replace(merging, status="merged")
-        if tally.again:
-            n_again = tally.again.total()
-            waits = self._parts.written(again_id, "waiting", self._served_name, n_requests=n_again)
-            self._parts.put(merged, waits)
-        else:
-            self._parts.put(merged)
+        n_again = merged.again.total()
+        waiting = [self._parts.written(again_id, "waiting", self._served_name, n_requests=n_again)]
+        bring_to_disk(self._journal)
+        self._parts.put(msgspec.structs.replace(merging, status="merged"), *(waiting if n_again else []))
+        if not n_again:
             self._parts.remove_files(again_id)
-        return tally
+        return merged
 
     def _refused(self, part: Part, batch: Batch) -> str | None:
         """Deal with a file that the service did not take as a whole: nothing of it was answered."""
         problems = batch.problems or [Problem(message="it gives no reason")]
         first = problems[0]
-        said = self._key.clean(one_line(": ".join(filter(None, (first.code, first.message)))))
+        said = self._key.out_of(one_line(": ".join(filter(None, (first.code, first.message)))))
         if any(problem.code == TOKEN_LIMIT for problem in problems):
             return self._wait_for_others(part, said)
         where = ""
@@ -353,11 +337,6 @@ class BatchExecutor:
             f"batch {batch.id} was refused as a whole:{where} {said}{more}; repair the cause and run the "
             f"same command again, its {part.n_requests} requests are then handed in again"
         )
-
-    def _data_url(self, ref: ImageRef) -> str:
-        placed = ImageRef(sha256=ref.sha256, path=str(self._root / ref.path), member=ref.member)
-        data = self._images.read(placed)
-        return f"data:{images.media_type(data)};base64,{base64.b64encode(data).decode('ascii')}"
 
 
 class _Pause:

@@ -8,18 +8,18 @@ mapping back.
 import contextlib
 import itertools
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from remeasure import requests
-from remeasure.executors import Call, Speaking
-from remeasure.executors.replies import PASSING, Failure, Outcome, of_completion, of_http, one_line
-from remeasure.records import ImageRef, JournalEntry
+from remeasure.executors.keys import Key
+from remeasure.executors.replies import PASSING, Failure, Outcome, of_http, one_line
+from remeasure.records import JournalEntry
 
 URL = "/v1/chat/completions"
+_BEFORE_BODY = b'","method":"POST","url":"' + URL.encode() + b'","body":'
 # Classes of failures after which a request is worth handing in again.
 AGAIN = (*PASSING, "expired", "missing")
 _NEVER_RUN = {"batch_expired": "expired", "batch_cancelled": "cancelled"}
@@ -27,25 +27,28 @@ _NEVER_RUN = {"batch_expired": "expired", "batch_cancelled": "cancelled"}
 _LONGEST_LINE = 1 << 26
 
 
-class LineWriter:
-    """Writes calls as lines in the words of one endpoint."""
+def line_of(key: str, body: Iterable[bytes]) -> bytes:
+    """Return the line of a request, its end included.
 
-    def __init__(self, settings: Speaking, served_name: str, url_of: Callable[[ImageRef], str]) -> None:
-        self._dialect = requests.dialect_of(settings.dialect)
-        self._thinking_default = settings.thinking_default
-        self._served_name = served_name
-        self._url_of = url_of
+    Args:
+        key: the answer's key.
+        body: the wire body as JSON, in pieces.
+    """
+    return b"".join((b'{"custom_id":"', key.encode(), _BEFORE_BODY, *body, b"}\n"))
 
-    def line(self, call: Call) -> bytes:
-        """Return the line of a call, its end included.
 
-        Raises:
-            RemeasureError: a word that the endpoint cannot express; an image that cannot be read.
-        """
-        wire = requests.translate(call.body, self._dialect, self._served_name, self._thinking_default)
-        body = requests.with_image_urls(wire, self._url_of)
-        line = {"custom_id": call.key, "method": "POST", "url": URL, "body": body}
-        return msgspec.json.encode(line) + b"\n"
+class _Reply(msgspec.Struct):
+    status_code: Any = None
+    body: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class _Line(msgspec.Struct):
+    custom_id: str
+    response: _Reply | None = None
+    error: Any = None
+
+
+_LINES = msgspec.json.Decoder(_Line)
 
 
 def of_line(line: bytes, names: Collection[str]) -> tuple[str, Outcome | Failure]:
@@ -56,35 +59,25 @@ def of_line(line: bytes, names: Collection[str]) -> tuple[str, Outcome | Failure
         names: model names that are right, the asked one first.
 
     Raises:
-        ValueError: the line is not JSON, or names no request.
+        ValueError: the line is no result line: not JSON, not of its form, without an id.
     """
     try:
-        document = msgspec.json.decode(line)
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
-    key = document.get("custom_id") if isinstance(document, dict) else None
-    if not isinstance(key, str):
-        raise ValueError("no custom_id")
-    return key, _result(document.get("response"), document.get("error"), tuple(names))
+        found = _LINES.decode(line)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise ValueError(str(error)) from None
+    return found.custom_id, _result(found.response, found.error, tuple(names))
 
 
-def _result(response: Any, error: Any, names: tuple[str, ...]) -> Outcome | Failure:
-    status = response.get("status_code") if isinstance(response, dict) else None
-    if type(status) is not int:
+def _result(reply: _Reply | None, error: Any, names: tuple[str, ...]) -> Outcome | Failure:
+    if reply is None or type(reply.status_code) is not int:
         return _never_run(error_in(error))
-    body = response.get("body")
-    if status == 200 and not error:
-        return of_completion(body, names)
-    said = error_in(body or error)
-    if said.get("code") == "insufficient_quota":
-        return Failure(kind="quota", message=f"status {status}: {_message(said)}", raw=said)
-    if status == 200:
-        return Failure(
-            kind="not_a_completion", message=f"status 200 with an error: {_message(said)}", raw=said
-        )
     # A line has no headers: how long a service would have liked to wait is over when the batch has ended.
-    found = of_http(status, {}, msgspec.json.encode({"error": said}), names)
-    return found if isinstance(found, Outcome) else msgspec.structs.replace(found, raw=said or None)
+    if not error or (reply.status_code != 200 and bytes(reply.body) != b"null"):
+        return of_http(reply.status_code, {}, bytes(reply.body), names)
+    said = error_in(error)
+    if reply.status_code == 200:
+        return Failure(kind="not_a_completion", message=f"status 200 with an error: {_message(said)}")
+    return of_http(reply.status_code, {}, msgspec.json.encode({"error": said}), names)
 
 
 def _never_run(said: dict[str, Any]) -> Failure:
@@ -111,11 +104,16 @@ class Results:
     """Reads result files against the requests that were handed in; counts what is no result.
 
     Only the first line of a key counts. ``seen`` holds the keys that had one.
+
+    Args:
+        asked: keys of the requests.
+        names: model names that are right, the asked one first.
+        key: what must stand in no result.
     """
 
-    def __init__(self, asked: Collection[str], names: Collection[str]) -> None:
+    def __init__(self, asked: Collection[str], names: Collection[str], key: Key) -> None:
         self.seen: set[str] = set()
-        self._asked, self._names = asked, names
+        self._asked, self._names, self._key = asked, names, key
         self._odd: Counter[str] = Counter()
         self._first: dict[str, str] = {}
 
@@ -125,8 +123,8 @@ class Results:
             try:
                 if line is None:
                     raise ValueError("too long")
-                key, result = of_line(line, self._names)
-            except (ValueError, msgspec.MsgspecError):  # UnicodeDecodeError is a ValueError
+                key, result = of_line(self._key.out_of_bytes(line), self._names)
+            except ValueError:
                 self._note("unreadable", f"line {number}")
                 continue
             if key not in self._asked:

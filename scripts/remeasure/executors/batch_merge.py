@@ -1,5 +1,6 @@
 """From the result files of an ended batch to outcomes, and to the calls that are handed in again."""
 
+import os
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -11,7 +12,7 @@ import msgspec
 from remeasure.executors import Keeper
 from remeasure.executors.batch_lines import AGAIN, Results, entry_of
 from remeasure.executors.batch_parts import Part, Pending
-from remeasure.executors.keys import ApiKey
+from remeasure.executors.keys import Key
 from remeasure.executors.replies import Failure, Outcome
 from remeasure.journal import FINAL
 
@@ -48,7 +49,18 @@ def kept_already(journal: Path, keys: Collection[str]) -> set[str]:
     return found
 
 
-class Tally:
+def bring_to_disk(journal: Path) -> None:
+    """Bring the answers in a journal folder to the disk.
+
+    A journal does so once a second; a part that is written down as merged must not outlive its answers when
+    the power fails.
+    """
+    for path in journal.glob("*.jsonl"):
+        with open(path, "rb") as stream:
+            os.fsync(stream.fileno())
+
+
+class Merged:
     """What became of the requests of one batch."""
 
     def __init__(self) -> None:
@@ -89,7 +101,7 @@ class Merger:
         places: Mapping[str, int],
         part: Part,
         keeper: Keeper,
-        key: ApiKey,
+        key: Key,
         rounds: int,
     ) -> None:
         self._calls_path, self._places = calls_path, places
@@ -104,7 +116,7 @@ class Merger:
         names: Collection[str],
         journal: Path | None,
         again: Callable[[Pending], object],
-    ) -> Tally:
+    ) -> Merged:
         """Deal with every request of the part exactly once.
 
         Args:
@@ -118,16 +130,16 @@ class Merger:
             RemeasureError: an outcome cannot be kept.
         """
         kept = kept_already(journal, self._places) if journal is not None else set()
-        results = Results(self._places, names)
-        tally = Tally()
+        results = Results(self._places, names, self._key)
+        merged = Merged()
         with open(self._calls_path, "rb") as calls:
             for key, result in self._all(files, results, _ABSENT.get(batch_status, _MISSING)):
                 if key in kept:
-                    tally.n_kept_before += 1
+                    merged.n_kept_before += 1
                 else:
-                    self._one(self._call(calls, key), result, tally, again)
-        tally.oddities = results.oddities()
-        return tally
+                    self._one(self._call(calls, key), result, merged, again)
+        merged.oddities = results.oddities()
+        return merged
 
     def _all(
         self, files: list[Path], results: Results, absent: Failure
@@ -143,25 +155,18 @@ class Merger:
         return self._decoder.decode(calls.readline())
 
     def _one(
-        self, call: Pending, result: Outcome | Failure, tally: Tally, again: Callable[[Pending], object]
+        self, call: Pending, result: Outcome | Failure, merged: Merged, again: Callable[[Pending], object]
     ) -> None:
         began = call.first_at or self._part.submitted_at or self._now
         n_handed_in = call.n_handed_in + 1
         if isinstance(result, Failure) and result.kind in AGAIN and n_handed_in < self._rounds:
-            tally.again[result.kind] += 1
+            merged.again[result.kind] += 1
             again(msgspec.structs.replace(call, n_handed_in=n_handed_in, first_at=began))
             return
         entry = entry_of(call.key, call.custom_id, result, attempts=n_handed_in, seconds=self._now - began)
-        clean = self._key.clean
-        entry = msgspec.structs.replace(
-            entry,
-            text=entry.text and clean(entry.text),
-            error=entry.error and clean(entry.error),
-            raw=self._key.clean_raw(entry.raw),
-        )
         if isinstance(result, Failure):
-            tally.failed[result.kind] += 1
-            tally.first_failure = tally.first_failure or f"{call.custom_id!r}: {entry.error}"
+            merged.failed[result.kind] += 1
+            merged.first_failure = merged.first_failure or f"{call.custom_id!r}: {entry.error}"
         else:
-            tally.n_answered += 1
+            merged.n_answered += 1
         self._keeper.keep(entry)

@@ -6,9 +6,6 @@ before the service is asked for it, so that a kill can leave a question open but
 """
 
 import contextlib
-import fcntl
-import os
-import shutil
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any, Literal
@@ -19,6 +16,7 @@ from remeasure import jsonl
 from remeasure.errors import RemeasureError
 from remeasure.executors import Call
 from remeasure.files import atomic_open, sha256_file
+from remeasure.leases import Lease
 from remeasure.records import Record
 
 PartStatus = Literal[
@@ -92,25 +90,15 @@ class Parts:
 
     def __enter__(self) -> "Parts":
         self._folder.mkdir(parents=True, exist_ok=True)
-        self._lock = os.open(self._path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT, 0o666)
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with contextlib.ExitStack() as stack:
+            # Shards of a cell share the folder. What one hands in, the others must not: they wait in vain.
+            stack.enter_context(Lease(self._folder / "lock"))
             self._load()
-        except BlockingIOError:
-            os.close(self._lock)
-            raise RemeasureError(
-                f"{self._path}: another process works with these batches; wait until it has ended, and do "
-                "not split a cell into shards that a batch service answers: the service does that itself"
-            ) from None
-        except BaseException:
-            os.close(self._lock)
-            raise
+            self._close = stack.pop_all().close
         return self
 
     def __exit__(self, *_) -> None:
-        if not self.unfinished():
-            shutil.rmtree(self._folder, ignore_errors=True)
-        os.close(self._lock)
+        self._close()
 
     def unfinished(self) -> list[Part]:
         """Return the parts that are not at their end."""
@@ -180,7 +168,7 @@ class Parts:
                 )
         known = {self.calls_path(part.part_id).name for part in self.unfinished()}
         for path in self._folder.iterdir():
-            if path.name not in known:
+            if path.name not in known and path.name != "lock":
                 path.unlink()
         for part in self.unfinished():
             self._check(part)

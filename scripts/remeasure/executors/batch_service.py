@@ -18,8 +18,8 @@ from remeasure.errors import RemeasureError
 from remeasure.executors import BatchSettings
 from remeasure.executors.batch_lines import URL, error_in, n_results
 from remeasure.executors.batch_parts import Part
-from remeasure.executors.keys import ApiKey
-from remeasure.executors.replies import PASSING, Failure, of_http, one_line
+from remeasure.executors.keys import Key
+from remeasure.executors.replies import PASSING, Failure, Outcome, of_http, one_line
 
 log = logging.getLogger("remeasure.batch")
 T = TypeVar("T", bound=Struct)
@@ -41,8 +41,8 @@ TOKEN_LIMIT = "token_limit_exceeded"
 class Trouble(Failure, kw_only=True):
     """A call without a result."""
 
-    status: int | None = None
     code: str | None = None
+    """The service's own word for it."""
 
 
 class Counts(Struct):
@@ -120,7 +120,7 @@ class Refusal(Exception):
 class Service:
     """The service; a context manager."""
 
-    def __init__(self, settings: BatchSettings, key: ApiKey) -> None:
+    def __init__(self, settings: BatchSettings, key: Key) -> None:
         self._settings = settings
         self._key = key
         self._first_wait_s = settings.poll_s / 30
@@ -135,7 +135,7 @@ class Service:
         self._openai, self._transport = openai, httpx2
         self._client = openai.OpenAI(
             # Without one the package would take OPENAI_API_KEY and send it to whatever address is given.
-            api_key=self._key.value or "none",
+            api_key=self._key.value() or "none",
             base_url=self._settings.base_url,
             timeout=self._settings.timeout_s,
             max_retries=0,
@@ -189,7 +189,7 @@ class Service:
             if found.kind not in _NOT_HEARD and (batch := self.find(part)):
                 return batch
         error = self._error(what, found, n_tries)
-        if found.kind == "rejected" or found.code == TOKEN_LIMIT:
+        if found.kind in ("rejected", "wrong_model") or found.code == TOKEN_LIMIT:
             raise Refusal(found, lost_file, error)
         raise error
 
@@ -301,7 +301,7 @@ class Service:
         """Remove a file from the service; that it cannot be removed is no reason to stop."""
         found = self._once(lambda: self._client.files.with_raw_response.delete(file_id).content, Struct)
         if isinstance(found, Trouble) and found.status != 404:
-            log.warning("file %s stays at the service: %s", file_id, self._key.clean(found.message))
+            log.warning("file %s stays at the service: %s", file_id, self._key.out_of(found.message))
 
     def _list(self, kind: str, **query: str) -> Iterator[_Listed]:
         after = None
@@ -351,15 +351,15 @@ class Service:
     def _wait(self, trouble: Trouble, n_tries: int, what: str) -> None:
         pause = min(self._settings.poll_s, self._first_wait_s * 2 ** (n_tries - 1))
         pause = pause if trouble.wait_s is None else min(trouble.wait_s, _LONGEST_WAIT_S)
-        said = self._key.clean(f"{trouble.kind}: {trouble.message}")
+        said = self._key.out_of(f"{trouble.kind}: {trouble.message}")
         log.warning("%s: %s, again in %.0f s", what, said, pause)
         time.sleep(pause)
 
     def _error(self, what: str, trouble: Trouble, n_tries: int) -> RemeasureError:
-        said = self._key.clean(trouble.message)
+        said = self._key.out_of(trouble.message)
         if trouble.kind == "auth":
-            text = f"the service refuses the key ({said}); check {self._key.place}"
-        elif trouble.code == "insufficient_quota":
+            text = f"the service refuses the key ({said}); check {self._key.where}"
+        elif trouble.kind == "quota":
             text = f"the quota is spent ({said}); raise it or wait for the next period, then rerun"
         else:
             after = f" after {n_tries} tries" if n_tries > 1 else ""
@@ -378,15 +378,11 @@ def _trouble(status: int, headers: Mapping[str, str], body: bytes) -> Trouble:
         code = error_in(msgspec.json.decode(body)).get("code")
     except (ValueError, msgspec.MsgspecError, RecursionError):
         code = None
-    return Trouble(
-        kind=found.kind if isinstance(found, Failure) else "rejected",
-        message=found.message if isinstance(found, Failure) else str(found.error),
-        wait_s=found.wait_s if isinstance(found, Failure) else None,
-        status=status,
-        code=code if isinstance(code, str) else None,
-    )
+    code = code if isinstance(code, str) else None
+    if isinstance(found, Outcome):  # a refused request; here none is answered
+        return Trouble(kind="rejected", message=str(found.error), status=status, code=code)
+    return Trouble(kind=found.kind, message=found.message, wait_s=found.wait_s, status=status, code=code)
 
 
 def _passes(trouble: Trouble) -> bool:
-    hopeless = trouble.code == "insufficient_quota" or (trouble.wait_s or 0) > _LONGEST_WAIT_S
-    return trouble.kind in PASSING and not hopeless
+    return trouble.kind in PASSING and (trouble.wait_s or 0) <= _LONGEST_WAIT_S
