@@ -8,7 +8,7 @@ import pytest
 
 from keeper import MemoryKeeper
 from loopback_batches import STRANGER, BatchLoopback
-from remeasure import images
+from remeasure import images, jsonl
 from remeasure.errors import RemeasureError
 from remeasure.executors import BatchSettings, Call
 from remeasure.executors.batch import BatchExecutor
@@ -557,10 +557,8 @@ def test_a_full_disk_is_one_line_and_nothing_that_was_paid_for_is_lost(desk):
             if len(self.entries) == 4:
                 raise RemeasureError("No space left on device")
             super().keep(entry)
-            (desk.journal / "answers.jsonl").open("ab").write(
-                json.dumps({"key": entry.key, "status": entry.status, "custom_id": entry.custom_id}).encode()
-                + b"\n"
-            )
+            with open(desk.journal / "answers.jsonl", "ab") as journal:
+                journal.write(jsonl.encode(entry) + b"\n")
 
     keeper = Full()
     with pytest.raises(RemeasureError, match="No space left"):

@@ -192,7 +192,7 @@ def test_kills_at_random_moments_pay_nothing_twice(tmp_path):
     prompts = [f"p{n}" for n in range(60)]
     with BatchLoopback(n_polls=4) as service:
         cell = Cell(tmp_path, service, prompts)
-        for _ in range(8):
+        for _ in range(6):
             process = cell.start(max_requests=7, max_open=3)
             time.sleep(chance.uniform(0.03, 0.4))
             process.kill()

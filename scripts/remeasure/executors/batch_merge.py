@@ -1,5 +1,6 @@
 """From the result files of an ended batch to outcomes, and to the calls that are handed in again."""
 
+import itertools
 import os
 import time
 from collections import Counter
@@ -9,6 +10,7 @@ from typing import BinaryIO
 
 import msgspec
 
+from remeasure import kept
 from remeasure.executors import Keeper
 from remeasure.executors.batch_lines import AGAIN, Results, entry_of
 from remeasure.executors.batch_parts import Part, Pending
@@ -24,29 +26,14 @@ _ABSENT = {
 _MISSING = Failure(kind="missing", message="the batch has no line for the request")
 
 
-class _Kept(msgspec.Struct):
-    key: str
-    status: str
-
-
 def kept_already(journal: Path, keys: Collection[str]) -> set[str]:
     """Return which of the keys have a final outcome in a journal folder.
 
     A merge that was killed has kept a part of its answers; whoever goes on with it must not keep, and count
-    the price of, an answer twice. A line that cannot be read holds no answer, the journal itself sees to it.
+    the price of, an answer twice.
     """
-    decoder = msgspec.json.Decoder(_Kept)
-    found = set()
-    for path in sorted(journal.glob("*.jsonl")):
-        with open(path, "rb") as stream:
-            for line in stream:
-                try:
-                    entry = decoder.decode(line)
-                except (msgspec.MsgspecError, ValueError):
-                    continue
-                if entry.status in FINAL and entry.key in keys:
-                    found.add(entry.key)
-    return found
+    found = itertools.chain.from_iterable(map(kept.outcomes, sorted(journal.glob("*.jsonl"))))
+    return {outcome.key for outcome in found if outcome.status in FINAL and outcome.key in keys}
 
 
 def bring_to_disk(journal: Path) -> None:
@@ -129,12 +116,12 @@ class Merger:
         Raises:
             RemeasureError: an outcome cannot be kept.
         """
-        kept = kept_already(journal, self._places) if journal is not None else set()
+        before = kept_already(journal, self._places) if journal is not None else set()
         results = Results(self._places, names, self._key)
         merged = Merged()
         with open(self._calls_path, "rb") as calls:
             for key, result in self._all(files, results, _ABSENT.get(batch_status, _MISSING)):
-                if key in kept:
+                if key in before:
                     merged.n_kept_before += 1
                 else:
                     self._one(self._call(calls, key), result, merged, again)
