@@ -76,7 +76,7 @@ def test_an_answer_keeps_the_body_as_it_came():
             "status 500: engine died",
         ),
         # what contradicts itself or says nothing is no answer
-        ({"status_code": 200, "body": completion()}, "no", "not_a_completion", "status 200 with an error: no"),
+        ({"status_code": 200, "body": completion()}, "no", "not_a_completion", "status 200 with an error"),
         ({"status_code": 200, "body": None}, None, "not_a_completion", "JSON without choices"),
         ({"status_code": 200}, None, "not_a_completion", "JSON without choices"),
         ({"status_code": 200, "body": "yes"}, None, "not_a_completion", "JSON without choices"),
