@@ -440,6 +440,21 @@ def test_a_status_that_nobody_knows_is_one_line(desk):
         desk.run()
 
 
+class JournalKeeper(MemoryKeeper):
+    """Writes a journal, as long as there is room."""
+
+    def __init__(self, desk: Desk, room_for: int = 1000) -> None:
+        super().__init__()
+        self.path, self.room_for = desk.journal / "answers.jsonl", room_for
+
+    def keep(self, entry: JournalEntry) -> None:
+        if len(self.entries) == self.room_for:
+            raise RemeasureError("No space left on device")
+        super().keep(entry)
+        with open(self.path, "ab") as journal:
+            journal.write(jsonl.encode(entry) + b"\n")
+
+
 class Limited(MemoryKeeper):
     """Has enough after a number of sendings."""
 
@@ -517,6 +532,13 @@ def stopped_with_an_open_batch(desk) -> None:
         desk.run()
 
 
+def test_one_permanent_failure_does_not_stop_a_cell_that_has_answers(desk):
+    desk.run(["p0"], keeper=JournalKeeper(desk))
+    desk.service.behave = lambda prompt, nth: "status 400" if prompt == "p1" else "ok"
+    entries = desk.run(["p1", "p2", "p3"], max_requests=1, max_open=1)
+    assert [entry.status for entry in entries.values()] == ["failed", "answered", "answered"]
+
+
 def test_open_batches_at_another_address_are_not_forgotten(desk):
     stopped_with_an_open_batch(desk)
     with BatchLoopback() as other:
@@ -552,15 +574,7 @@ def test_two_processes_do_not_share_the_batches_of_a_cell(desk):
 
 
 def test_a_full_disk_is_one_line_and_nothing_that_was_paid_for_is_lost(desk):
-    class Full(MemoryKeeper):
-        def keep(self, entry):
-            if len(self.entries) == 4:
-                raise RemeasureError("No space left on device")
-            super().keep(entry)
-            with open(desk.journal / "answers.jsonl", "ab") as journal:
-                journal.write(jsonl.encode(entry) + b"\n")
-
-    keeper = Full()
+    keeper = JournalKeeper(desk, room_for=4)
     with pytest.raises(RemeasureError, match="No space left"):
         desk.run(keeper=keeper)
     assert desk.statuses() == ["merging"]

@@ -18,7 +18,7 @@ import msgspec
 from remeasure.errors import RemeasureError
 from remeasure.executors import BatchSettings, Call, Keeper
 from remeasure.executors.batch_lines import entry_of, line_of
-from remeasure.executors.batch_merge import Merged, Merger, bring_to_disk, kept_already
+from remeasure.executors.batch_merge import Merged, Merger, bring_to_disk, has_answers, kept_already
 from remeasure.executors.batch_parts import UNDER_WAY, Part, Parts, Pending, Supply
 from remeasure.executors.batch_service import ENDED, TOKEN_LIMIT, Batch, Problem, Refusal, Service
 from remeasure.executors.keys import Key
@@ -45,7 +45,6 @@ class BatchExecutor:
         self._journal = journal
         self._key = Key(settings.api_key_env)
         self._blockers: set[str] = set()
-        self._n_answered = 0
         self._lost_a_file = False
 
     def run(self, calls: Iterator[Call], keeper: Keeper) -> None:
@@ -90,15 +89,10 @@ class BatchExecutor:
             file_id = self._service.find_file(part)
             self._parts.move(part, "uploaded" if file_id else "waiting", file_id=file_id)
         for part in self._parts.of("submitting"):
-            batch = self._service.find(part)
-            if batch is None:
-                # A submission that was on its way when its sender was killed may arrive after the first look.
-                time.sleep(self._settings.poll_s / 6)
-                batch = self._service.find(part)
-            if batch is None:
-                self._parts.move(part, "uploaded")
-            else:
+            if batch := self._service.find(part):
                 self._parts.move(part, "submitted", batch_id=batch.id)
+            else:
+                self._parts.move(part, "uploaded")
         for part in self._parts.of("merging"):
             if len(kept_already(self._journal, self._parts.places(part))) == part.n_requests:
                 self._service.delete(part.file_id)
@@ -192,6 +186,9 @@ class BatchExecutor:
         part, held = self._make_part(source, keeper)
         rest = self._write_rest(held, source) if held is not None else None
         self._parts.put(*filter(None, (part, rest)), drop=old)
+        n_left = sum(one.n_requests for one in old) - sum(one.n_requests for one in (part, rest) if one)
+        if n_left:
+            log.info("%d requests that are not asked any more, or are too large, are not handed in", n_left)
         return self._upload(part) if part else None
 
     def _write_rest(self, first: Pending, others: Iterator[Pending]) -> Part:
@@ -267,10 +264,9 @@ class BatchExecutor:
         found = [(part, self._service.retrieve(part.batch_id)) for part in self._parts.of(*UNDER_WAY)]
         lines = []
         for part, batch in found:
-            done = batch.counts
-            lines.append(
-                f"{part.batch_id} {batch.status} {done.completed} done {done.failed} failed of {done.total}"
-            )
+            counts = batch.counts
+            done = f"{counts.completed or 0} done {counts.failed or 0} failed of {part.n_requests}"
+            lines.append(f"{part.batch_id} {batch.status} {done}")
         log.info("%d open: %s", len(lines), self._key.out_of(", ".join(lines)) or "waiting for others")
         return [(part, batch) for part, batch in found if batch.status in ENDED]
 
@@ -282,12 +278,11 @@ class BatchExecutor:
             merged = self._merge(part, batch, keeper)
         except RemeasureError as error:
             return str(error)
-        self._n_answered += merged.n_answered + merged.n_kept_before
         level = logging.INFO if merged.n_answered else logging.WARNING
         none = "" if merged.n_answered else "; none of its requests was answered this time"
         log.log(level, "batch %s %s: %s%s", batch.id, batch.status, merged, none)
-        hopeless = merged.failed.keys() & set(HOPELESS) or (not self._n_answered and not merged.again)
-        if hopeless and self._is_left(supply):
+        nothing_works = not (merged.n_answered or merged.again or has_answers(self._journal))
+        if (nothing_works or merged.failed.keys() & set(HOPELESS)) and self._is_left(supply):
             return (
                 f"batch {batch.id}: {merged.n_answered} of {part.n_requests} requests were answered, first "
                 f"failure {merged.first_failure}; nothing more is handed in: repair the cause and run the "

@@ -36,6 +36,12 @@ def kept_already(journal: Path, keys: Collection[str]) -> set[str]:
     return {outcome.key for outcome in found if outcome.status in FINAL and outcome.key in keys}
 
 
+def has_answers(journal: Path) -> bool:
+    """Return whether a journal folder holds any final outcome."""
+    found = itertools.chain.from_iterable(map(kept.outcomes, sorted(journal.glob("*.jsonl"))))
+    return any(outcome.status in FINAL for outcome in found)
+
+
 def bring_to_disk(journal: Path) -> None:
     """Bring the answers in a journal folder to the disk.
 

@@ -85,14 +85,14 @@ class Parts:
     def __init__(self, journal: Path, base_url: str) -> None:
         self._path = journal / "batches.json"
         self._folder = journal / "batches"
-        self._base_url = base_url
+        self._base_url = base_url.rstrip("/")
         self._parts: dict[str, Part] = {}
 
     def __enter__(self) -> "Parts":
         self._folder.mkdir(parents=True, exist_ok=True)
         with contextlib.ExitStack() as stack:
             # Shards of a cell share the folder. What one hands in, the others must not: they wait in vain.
-            stack.enter_context(Lease(self._folder / "lock"))
+            self._lease = stack.enter_context(Lease(self._folder / "lock"))
             self._load()
             self._close = stack.pop_all().close
         return self
@@ -110,6 +110,7 @@ class Parts:
 
     def put(self, *parts: Part, drop: Collection[Part] = ()) -> None:
         """Write down where parts are now and forget others, all at once; remove files that nobody needs."""
+        self._lease.check()
         for part in drop:
             del self._parts[part.part_id]
         self._parts |= {part.part_id: part for part in parts}

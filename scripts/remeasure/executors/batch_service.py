@@ -48,9 +48,9 @@ class Trouble(Failure, kw_only=True):
 class Counts(Struct):
     """How many requests of a batch are how far."""
 
-    total: int = 0
-    completed: int = 0
-    failed: int = 0
+    total: int | None = None
+    completed: int | None = None
+    failed: int | None = None
 
 
 class Problem(Struct):
@@ -73,7 +73,7 @@ class Batch(Struct):
 
     @property
     def counts(self) -> Counts:
-        """How many requests are how far; zeros where the service does not say."""
+        """How many requests are how far; nulls where the service does not say."""
         return self.request_counts or Counts()
 
     @property
@@ -212,6 +212,14 @@ class Service:
         Raises:
             RemeasureError: the service does not say.
         """
+        # A submission that was on its way when its sender gave up may arrive after the first look.
+        found = self._find(part)
+        if found is None:
+            time.sleep(self._settings.poll_s / 6)
+            found = self._find(part)
+        return found
+
+    def _find(self, part: Part) -> Batch | None:
         try:
             for listed in self._list("batches"):
                 note = listed.metadata.get(_PART) if isinstance(listed.metadata, dict) else None
@@ -274,7 +282,7 @@ class Service:
         for n_tries in range(1, _TRIES_UNKNOWN + 1):
             named = {"output": batch.output_file_id, "errors": batch.error_file_id}
             files = [self._download(file_id, place(name)) for name, file_id in named.items() if file_id]
-            n_there, n_said = n_results(files, asked), batch.counts.completed
+            n_there, n_said = n_results(files, asked), batch.counts.completed or 0
             if n_there >= n_said and (n_there or not any(path.stat().st_size for path in files)):
                 return files
             if n_tries < _TRIES_UNKNOWN:
@@ -364,6 +372,10 @@ class Service:
         else:
             after = f" after {n_tries} tries" if n_tries > 1 else ""
             text = f"{what} failed{after} ({trouble.kind}: {said}); run the same command again to go on"
+            if trouble.status == 404:
+                text += (
+                    ", or, if that is gone for good, take its part out of batches.json to pay for it again"
+                )
         return RemeasureError(f"{self._settings.base_url}: {text}; batches under way go on at the service")
 
 
