@@ -7,6 +7,7 @@ import random
 import signal
 import sys
 import time
+from multiprocessing import forkserver
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,18 @@ from remeasure.records import JournalEntry, Request, Response
 PROMPTS = [f"p{n}" for n in range(12)]
 # Processes that can be killed, from one that has loaded what takes a second to load.
 PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload(["pytest", "openai.resources.batches", "openai.resources.files"])
+PROCESSES.set_forkserver_preload(
+    ["pytest", "openai.resources.batches", "openai.resources.files", "collect_responses", "loopback_batches"]
+    + ["remeasure.executors.batch"]
+)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _processes():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", os.pathsep.join(sys.path))  # the forking process finds what it loads there
+        forkserver.ensure_running()
+        yield
 
 
 def collect(arguments: list[str], log_path: Path) -> None:
