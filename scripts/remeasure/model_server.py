@@ -42,13 +42,19 @@ _THREAD_WORDS = ("OMP_", "MKL_", "OPENBLAS_", "GOTO_", "NUMEXPR_", "VECLIB_")
 def command(
     program: str, served_name: str, files: Mapping[str, str], options: Mapping[str, str | int | float | bool]
 ) -> list[str]:
-    """Return the command line of a server program, without its port options.
+    """Return the command line of a server program, without its port options."""
+    words = [sys.executable, str(SCRIPTS / program), "--served-name", served_name]
+    return words + option_words(files) + option_words(options)
+
+
+def option_words(options: Mapping[str, str | int | float | bool]) -> list[str]:
+    """Return options as words of a command line.
 
     Edges:
         An option that is true becomes a bare flag, one that is false is left out.
     """
-    words = [sys.executable, str(SCRIPTS / program), "--served-name", served_name]
-    for name, value in [*files.items(), *options.items()]:
+    words = []
+    for name, value in options.items():
         flag = "--" + name.replace("_", "-")
         if isinstance(value, bool):
             words += [flag] if value else []
@@ -95,7 +101,7 @@ class Server:
 
     def failure(self, what: str) -> str:
         """Return an error text: what happened, and the end of the log."""
-        return f"model server {what}; its log {self._log_path} ends: {_tail(self._log_path)}"
+        return f"model server {what}; its log {self._log_path} ends: {log_end(self._log_path)}"
 
     def get(self, path: str) -> tuple[int, bytes] | None:
         """Return status and body of a page of the server; null while it cannot be reached."""
@@ -200,7 +206,7 @@ def _stop(process: subprocess.Popen) -> None:
                 return
 
 
-def _tail(path: Path) -> str:
+def log_end(path: Path) -> str:
     """Return the last lines of a log as one readable line without the values of credentials."""
     with open(path, "rb") as stream:
         stream.seek(max(0, path.stat().st_size - _TAIL_BYTES))
