@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from remeasure.executors.batch_lines import Results, entry_of, line_of, n_results, of_line
+from remeasure.executors.batch_lines import Results, entry_of, line_of, of_line, results_in
 from remeasure.executors.keys import Key
 from remeasure.executors.replies import Failure, Outcome
 
@@ -132,7 +132,24 @@ def test_results_are_read_against_what_was_asked(tmp_path, monkeypatch):
         "lines that count as no answer: 1 unreadable (first line 3), 1 unasked (first 'stranger'), "
         "1 doubled (first a)"
     )
-    assert n_results([tmp_path / "out"], {"a", "b", "c"}) == 2
+    assert results_in(tmp_path / "out", {"a", "b", "c"}) == {"a", "b"}
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (b"", set()),
+        (result(None, "x", "a") + b"\n" + result(None, "x", "b"), {"a", "b"}),
+        (result(None, "x", "a") + b"\ntorn\n" + result(None, "x", "b") + b"\n\n", {"a", "b"}),
+        (result(None, "x", "a") + b"\n" + result(None, "x", "b")[:-9], None),
+        (b"<html>Please log in</html>", None),
+        (result(None, "x", "stranger"), None),
+        (b"\n\n", None),
+    ],
+)
+def test_a_file_that_is_not_whole_is_no_file_of_results(tmp_path, data, expected):
+    (tmp_path / "out").write_bytes(data)
+    assert results_in(tmp_path / "out", {"a", "b"}) == expected
 
 
 def test_a_line_without_end_is_passed_over_and_fills_no_memory(tmp_path, monkeypatch):

@@ -294,7 +294,9 @@ class BatchExecutor:
         """Keep what has come out of a batch, and write down what is to be handed in again."""
         journal = self._journal if part.status == "merging" else None
         places = self._parts.places(part)
-        files = self._service.fetch(batch, places, lambda name: self._parts.scratch(part.part_id, name))
+        files = self._service.fetch(
+            batch, places.keys(), lambda name: self._parts.scratch(part.part_id, name)
+        )
         merging = self._parts.move(part, "merging")
         calls_path = self._parts.calls_path(part.part_id)
         merger = Merger(calls_path, places, merging, keeper, self._key, self._settings.rounds)

@@ -5,10 +5,8 @@ the answer's key: 64 hexadecimal digits, the most that the strictest service tak
 mapping back.
 """
 
-import contextlib
-import itertools
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Set
 from pathlib import Path
 from typing import Any
 
@@ -149,14 +147,24 @@ class _Named(msgspec.Struct):
     custom_id: str
 
 
-def n_results(paths: Iterable[Path], asked: Collection[str]) -> int:
-    """Return how many requests have a line in result files, whatever it says."""
+def results_in(path: Path, asked: Set[str]) -> set[str] | None:
+    """Return which requests have a line in a result file, whatever it says; null where the file is not whole.
+
+    A proxy's page, a file that breaks off in a line, or results of something else are not whole. An empty
+    file is.
+    """
     decoder = msgspec.json.Decoder(_Named)
-    found = set()
-    for _, line in itertools.chain.from_iterable(map(_lines, paths)):
-        with contextlib.suppress(msgspec.MsgspecError, ValueError, RecursionError):
-            found.add(decoder.decode(line or b"").custom_id)
-    return sum(key in asked for key in found)
+    found: set[str] = set()
+    ends_well = True
+    for _, line in _lines(path):
+        try:
+            key = decoder.decode(line or b"").custom_id
+        except (msgspec.MsgspecError, ValueError, RecursionError):
+            ends_well = False
+        else:
+            ends_well = True
+            found |= {key} & asked
+    return found if ends_well and (found or not path.stat().st_size) else None
 
 
 def _lines(path: Path) -> Iterator[tuple[int, bytes | None]]:

@@ -7,7 +7,7 @@ back is read into types of ours; the package would take an HTML page for a batch
 
 import logging
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from remeasure.errors import RemeasureError
 from remeasure.executors import BatchSettings
-from remeasure.executors.batch_lines import URL, error_in, n_results
+from remeasure.executors.batch_lines import URL, error_in, results_in
 from remeasure.executors.batch_parts import Part
 from remeasure.executors.keys import Key
 from remeasure.executors.replies import PASSING, Failure, Outcome, of_http, one_line
@@ -121,8 +121,7 @@ class Service:
     """The service; a context manager."""
 
     def __init__(self, settings: BatchSettings, key: Key) -> None:
-        self._settings = settings
-        self._key = key
+        self._settings, self._key = settings, key
         self._first_wait_s = settings.poll_s / 30
 
     def __enter__(self) -> "Service":
@@ -265,11 +264,11 @@ class Service:
             )
         return batch
 
-    def fetch(self, batch: Batch, asked: Collection[str], place: Callable[[str], Path]) -> list[Path]:
-        """Fetch the result files of an ended batch, the output first; they are read only once they are whole.
+    def fetch(self, batch: Batch, asked: Set[str], place: Callable[[str], Path]) -> list[Path]:
+        """Fetch the result files of an ended batch, the output first.
 
-        A file that holds less than the service says (a proxy's page in its place, a reply that ended early, a
-        file that is not there yet) must not pass for requests without an answer: those are paid again.
+        Files that hold less than they should (a proxy's page in their place, a reply that ended early, a file
+        that is not there yet) must not pass for requests without an answer: those are paid again.
 
         Args:
             batch: the batch.
@@ -282,16 +281,17 @@ class Service:
         for n_tries in range(1, _TRIES_UNKNOWN + 1):
             named = {"output": batch.output_file_id, "errors": batch.error_file_id}
             files = [self._download(file_id, place(name)) for name, file_id in named.items() if file_id]
-            n_there, n_said = n_results(files, asked), batch.counts.completed or 0
-            if n_there >= n_said and (n_there or not any(path.stat().st_size for path in files)):
+            found = [results_in(path, asked) for path in files]
+            n_there, n_said = len(set().union(*filter(None, found))), batch.counts.completed or 0
+            if None not in found and n_there >= n_said:
                 return files
             if n_tries < _TRIES_UNKNOWN:
-                short = Trouble(kind="cut_stream", message=f"{n_there} of {n_said} answers are there")
+                short = Trouble(kind="cut_stream", message=f"{n_there} results, the service counts {n_said}")
                 self._wait(short, n_tries, f"fetching batch {batch.id}")
                 batch = self.retrieve(batch.id)
         raise RemeasureError(
-            f"{self._settings.base_url}: the result files of batch {batch.id} hold {n_there} answers, the "
-            f"service counts {n_said}; nothing of it is handed in again: run the same command again later"
+            f"{self._settings.base_url}: the result files of batch {batch.id} are not whole: {n_there} "
+            f"results, the service counts {n_said}; nothing of it is handed in again, rerun later"
         )
 
     def _download(self, file_id: str, target: Path) -> Path:
@@ -391,8 +391,8 @@ def _trouble(status: int, headers: Mapping[str, str], body: bytes) -> Trouble:
     except (ValueError, msgspec.MsgspecError, RecursionError):
         code = None
     code = code if isinstance(code, str) else None
-    if isinstance(found, Outcome):  # a refused request; here none is answered
-        return Trouble(kind="rejected", message=str(found.error), status=status, code=code)
+    if isinstance(found, Outcome):  # a content filter, in the words of chat; here it refuses like any other
+        found = Failure(kind="rejected", message=str(found.error))
     return Trouble(kind=found.kind, message=found.message, wait_s=found.wait_s, status=status, code=code)
 
 
