@@ -213,6 +213,34 @@ def test_kills_at_random_moments_pay_nothing_twice(tmp_path):
         cell.check()
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(12))
+def test_kills_at_random_moments_of_a_service_that_stumbles_at_every_step(tmp_path, seed):
+    chance = random.Random(seed)
+    prompts = [f"p{n}" for n in range(60)]
+    words = ["ok", "ok", "ok", "status 500", "status 429 0.01", "reset", "reset_after", "html"]
+    limits = {"max_requests": 7, "max_open": 3, "poll_s": 0.3}
+    with BatchLoopback(n_polls=3, page_size=3) as service:
+        service.fate = lambda nth: "expire 3" if nth == 2 else "complete"
+        for endpoint in ("POST /files", "POST /batches", "GET /batches", "GET /batches/id"):
+            service.faults[endpoint] = chance.choices(words, k=400)
+        service.faults["GET /files/content"] = chance.choices([*words, "cut"], k=400)
+        cell = Cell(tmp_path, service, prompts)
+        for _ in range(9):
+            process = cell.start(**limits)
+            time.sleep(chance.uniform(0.1, 0.7))
+            process.kill()
+            process.join(60)
+        service.faults.clear()
+        cell.finish(**limits)
+        assert service.answered == dict.fromkeys(prompts, 1)
+        # Of the second batch four requests expired, and they alone were handed in again.
+        assert service.handed_in.total() == 64
+        assert [row.text for row in jsonl.read(tmp_path / "responses.jsonl", Response)] == [
+            f"answer to {prompt}" for prompt in prompts
+        ]
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_terminated_run_leaves_its_batches_at_the_service_and_says_so(cell, number):
     cell.service.fate = lambda nth: "late"
