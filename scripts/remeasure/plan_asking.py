@@ -180,7 +180,13 @@ class AskingPlan:
     def shards(self, run: str, study: str, bench: str, arm: str) -> int:
         """Return into how many jobs the reader's requests of a cell are split; an import is read in one."""
         here = self.study_run(run, study)
-        given = here.shards if self.model(run, here.reader).imported is None else {}
+        model = self.model(run, here.reader)
+        given = here.shards if model.imported is None else {}
+        if given and model.executor == "batch":
+            raise RemeasureError(
+                f"{self.folder}/runs/{run}.yaml: studies.{study}.shards: a batch service splits the work "
+                "itself (`batch: {max_requests: …}` of the model); remove the shards"
+            )
         for name in given:
             head, _, tail = name.partition("/")
             known = self.study(study)

@@ -71,3 +71,26 @@ def test_a_module_loaded_by_name_counts_when_it_is_given(tmp_path):
 
 def test_nested_f_strings_are_one_token_on_every_python():
     assert fingerprint.tokens("x = f\"{a!r} {f'{b}'} c\"\n") == ["x", "=", "f\"{a!r} {f'{b}'} c\"", "\n0"]
+
+
+def test_what_was_found_is_kept_for_the_next_process_by_content_alone(tmp_path):
+    source = tmp_path / "a.py"
+    source.write_text("from remeasure import files\nx = 1\n")
+    known = fingerprint._Known(tmp_path / "cache" / "known.json")
+    first = known.read(source)
+    known.save()
+    assert first[1] == ["remeasure", "remeasure.files"]
+    again = fingerprint._Known(tmp_path / "cache" / "known.json")
+    assert tuple(again.read(source)) == first and not again._is_new
+    source.write_text("from remeasure import files\nx = 2\n")
+    assert again.read(source)[0] != first[0] and again._is_new
+
+
+def test_a_damaged_memory_of_fingerprints_is_made_again(tmp_path):
+    source = tmp_path / "a.py"
+    source.write_text("x = 1\n")
+    (tmp_path / "known.json").write_text('["old", 3')
+    known = fingerprint._Known(tmp_path / "known.json")
+    first = known.read(source)
+    known.save()
+    assert tuple(fingerprint._Known(tmp_path / "known.json").read(source)) == tuple(first)
