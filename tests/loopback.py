@@ -108,9 +108,12 @@ class Loopback:
         self._ready.set()
         await self._stop.wait()
         server.close()
-        for task in asyncio.all_tasks():
-            if task is not asyncio.current_task():
-                task.cancel()
+        tasks = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+        for task in tasks:
+            task.cancel()
+        # The loop lives on until every connection is really closed: a client would wait otherwise.
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.sleep(0.01)
 
     async def _connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.n_connections += 1
