@@ -32,3 +32,4 @@ rule all:
 
 onsuccess:
     timing.report("results", STARTED)
+    timing.note_on_sources("results", STARTED)

@@ -177,6 +177,10 @@ class AskingPlan:
         """Return how a study reaches a model; what ``describe_executor`` writes."""
         return self.executor(run, model, self.executor_corpus(run, study, model))
 
+    def estimate_limit(self, run: str) -> dict[str, Any]:
+        """Settings of ``check_estimate``."""
+        return {"run": run, "estimate_usd": self.run(run).limits.estimate_usd}
+
     def shards(self, run: str, study: str, bench: str, arm: str) -> int:
         """Return into how many jobs the reader's requests of a cell are split; an import is read in one."""
         here = self.study_run(run, study)

@@ -53,3 +53,18 @@ def report(folder: str, started: float) -> None:
     for cost in found:
         numbers = f"{cost.n_jobs:>6}{cost.wall_s:>9.1f}{cost.cpu_s:>9.1f}{cost.max_rss_mb:>7.0f}"
         print(f"{cost.rule:<28}{numbers}", file=sys.stderr)
+
+
+def note_on_sources(folder: str, started: float) -> None:
+    """Say that a second call is due where sources were made again beside results that were kept.
+
+    Sources are fixed by their hash, so that a download that is made again reruns nothing; but Snakemake looks
+    at no job behind one that runs for another reason (a changed script, say) in that call.
+    """
+    again = any(p.stat().st_mtime >= started for p in Path(folder).glob("sources/logs/*.benchmark.tsv"))
+    kept = any(p.stat().st_mtime < started for p in Path(folder).glob("*/tables/*.csv"))
+    if again and kept:
+        print(
+            "note: sources were made again, and nothing behind them was looked at: run the command once more",
+            file=sys.stderr,
+        )

@@ -21,3 +21,19 @@ def test_jobs_of_a_rule_are_summed_and_older_ones_are_left_out(tmp_path):
         timing.Cost("ask", 2, 5.0, 3.5, 100.0),
         timing.Cost("grade", 1, 0.5, 0.0, 0.0),
     ]
+
+
+def test_sources_that_were_made_again_beside_kept_tables_ask_for_a_second_call(tmp_path, capsys):
+    (tmp_path / "sources" / "logs").mkdir(parents=True)
+    (tmp_path / "ci" / "tables").mkdir(parents=True)
+    made = tmp_path / "sources" / "logs" / "write_factbook.benchmark.tsv"
+    table = tmp_path / "ci" / "tables" / "table1.csv"
+    for path, when in ((made, 200), (table, 100)):
+        path.write_text("")
+        os.utime(path, (when, when))
+    timing.note_on_sources(str(tmp_path), 150)
+    assert "run the command once more" in capsys.readouterr().err
+    timing.note_on_sources(str(tmp_path), 250)  # nothing was made in this call
+    os.utime(table, (201, 201))
+    timing.note_on_sources(str(tmp_path), 150)  # everything was made in this call
+    assert capsys.readouterr().err == ""
