@@ -6,6 +6,7 @@ import re
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
@@ -20,6 +21,7 @@ _RANK: dict[Status, int] = {"not_sent": 0, "failed": 1, "refused": 2, "cut_off":
 FINAL = ("answered", "cut_off", "refused")
 SHARD = re.compile(r"[1-9]\d*of[1-9]\d*")
 _DECODER = msgspec.json.Decoder(JournalEntry)
+T = TypeVar("T")
 
 
 class Journal:
@@ -208,19 +210,27 @@ def counts_over(later: Status, earlier: Status) -> bool:
     return _RANK[later] >= _RANK[earlier]
 
 
-def entries(path: Path) -> Iterator[tuple[int, int, JournalEntry]]:
+def entries(path: Path, kind: type[T] = JournalEntry) -> Iterator[tuple[int, int, T]]:
     """Yield offset, length and content of each whole line of a journal; a torn end is passed over.
 
+    Args:
+        path: the journal; it is neither locked nor repaired.
+        kind: what is read of a line.
+
     Raises:
-        RemeasureError: a line is damaged; names file and line.
+        RemeasureError: the file cannot be read, or a line is damaged; names file and line.
     """
-    start = 0
-    with open(path, "rb") as stream:
+    start, decoder = 0, msgspec.json.Decoder(kind)
+    try:
+        stream = open(path, "rb")
+    except OSError as error:
+        raise jsonl.unreadable(path, error) from None
+    with stream:
         for number, line in enumerate(stream, start=1):
             if not line.endswith(b"\n"):
                 return
             try:
-                entry = _DECODER.decode(line)
+                entry = decoder.decode(line)
             except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
                 raise RemeasureError(
                     f"{path} line {number}: damaged journal line ({error}); restore the file, or delete this "

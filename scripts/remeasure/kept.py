@@ -8,9 +8,7 @@ from typing import Any
 
 import msgspec
 
-from remeasure import jsonl
-from remeasure.errors import RemeasureError
-from remeasure.journal import FINAL
+from remeasure.journal import FINAL, entries
 from remeasure.records import Status
 
 
@@ -24,27 +22,8 @@ class Outcome(msgspec.Struct):
 
 
 def outcomes(path: Path) -> Iterator[Outcome]:
-    """Yield the outcomes of one journal file; a torn last line, which may be being written, is passed over.
-
-    Raises:
-        RemeasureError: the file cannot be read, or a line that is not the last is damaged.
-    """
-    decoder = msgspec.json.Decoder(Outcome)
-    try:
-        with open(path, "rb") as stream:
-            for number, line in enumerate(stream, start=1):
-                if not line.endswith(b"\n"):
-                    return
-                try:
-                    outcome = decoder.decode(line)
-                except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-                    raise RemeasureError(
-                        f"{path} line {number}: damaged journal line ({error}); restore the file, or delete "
-                        "this line if its request may be asked again"
-                    ) from None
-                yield outcome
-    except OSError as error:
-        raise jsonl.unreadable(path, error) from None
+    """Yield the outcomes of one journal file; errors as in ``journal.entries``."""
+    return (outcome for _, _, outcome in entries(path, Outcome))
 
 
 @dataclass

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from remeasure.executors.batch_lines import Results, entry_of, line_of, of_line, results_in
+from remeasure.executors.batch_lines import Results, line_of, of_line, results_in
 from remeasure.executors.keys import Key
-from remeasure.executors.replies import Failure, Outcome
+from remeasure.executors.replies import Failure, Outcome, entry_of
 
 NAMES = ("toy", "toy-2026")
 

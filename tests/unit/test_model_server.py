@@ -11,19 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from processes import alive
 from remeasure import hardware, model_server
 from remeasure.errors import RemeasureError
 from remeasure.fingerprint import SCRIPTS
 
 PROGRAM = str(Path(__file__).resolve().parent.parent / "loopback.py")
-
-
-def alive(pid: int) -> bool:
-    """Return whether a process runs; one that only waits to be collected does not."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
 
 
 def gone_within(pid: int, seconds: float) -> bool:

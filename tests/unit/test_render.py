@@ -17,6 +17,7 @@ import pytest
 from PIL import Image
 
 import render_tiles
+from processes import alive
 from remeasure import capture, tiles
 from remeasure.errors import RemeasureError
 from zimkit import Given, write_pages, write_zim
@@ -429,14 +430,6 @@ def test_a_killed_script_goes_on_where_it_stopped_and_ends_with_the_same_bytes(t
     for name in ("manifest.jsonl", "tiles.zip"):
         assert (tmp_path / "killed" / name).read_bytes() == (whole / name).read_bytes()
     assert browsers and not any(alive(pid) for pid in browsers)
-
-
-def alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except (ProcessLookupError, FileNotFoundError):
-        return False
 
 
 def test_a_browser_that_dies_is_started_again_and_no_page_is_lost(tmp_path):

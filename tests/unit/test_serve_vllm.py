@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import serve_vllm
+from processes import alive, wait_until
 from remeasure import collecting, model_server
 from remeasure.errors import RemeasureError
 from remeasure.fingerprint import SCRIPTS
@@ -30,22 +31,6 @@ VALIDATION = b"""pydantic_core.ValidationError: 1 validation error for ModelConf
   Value error, User-specified max_model_len (999999) is greater than 2048
     For further information visit the site
 """
-
-
-def alive(pid: int) -> bool:
-    """Return whether a process runs; one that only waits to be collected does not."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
-
-
-def wait_until(done, seconds: float = 20.0):
-    deadline = time.monotonic() + seconds
-    while not (found := done()):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    return found
 
 
 @pytest.fixture

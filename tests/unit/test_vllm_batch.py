@@ -11,13 +11,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from keeper import MemoryKeeper
+from processes import alive, wait_until
 from remeasure import images, jsonl
 from remeasure.errors import RemeasureError
 from remeasure.executors import Call, VllmBatchSettings
@@ -68,22 +68,6 @@ class Node:
         with contextlib.suppress(AssertionError):
             return wait_until(lambda: not any(map(alive, self.noted()["pids"])), 5)
         return False
-
-
-def alive(pid: int) -> bool:
-    """Return whether a process runs; one that only waits to be collected does not."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
-
-
-def wait_until(done, seconds: float = 20.0):
-    deadline = time.monotonic() + seconds
-    while not (found := done()):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    return found
 
 
 @pytest.fixture

@@ -17,13 +17,13 @@ import msgspec
 
 from remeasure.errors import RemeasureError
 from remeasure.executors import BatchSettings, Call, Keeper
-from remeasure.executors.batch_lines import entry_of, line_of
+from remeasure.executors.batch_lines import line_of
 from remeasure.executors.batch_merge import Merged, Merger, bring_to_disk, has_answers, kept_already
 from remeasure.executors.batch_parts import UNDER_WAY, Part, Parts, Pending, Supply
 from remeasure.executors.batch_service import ENDED, TOKEN_LIMIT, Batch, Problem, Refusal, Service
 from remeasure.executors.keys import Key
 from remeasure.executors.payload import Payloads
-from remeasure.executors.replies import HOPELESS, Failure, one_line
+from remeasure.executors.replies import HOPELESS, Failure, entry_of, one_line
 
 log = logging.getLogger("remeasure.batch")
 

@@ -14,7 +14,6 @@ import msgspec
 
 from remeasure.executors.keys import Key
 from remeasure.executors.replies import PASSING, Failure, Outcome, of_http, one_line
-from remeasure.records import JournalEntry
 
 URL = "/v1/chat/completions"
 _BEFORE_BODY = b'","method":"POST","url":"' + URL.encode() + b'","body":'
@@ -180,25 +179,3 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes | None]]:
                 yield number, None
             elif line.strip():
                 yield number, line
-
-
-def entry_of(
-    key: str, custom_id: str, result: Outcome | Failure, *, attempts: int, seconds: float
-) -> JournalEntry:
-    """Return what the journal keeps of a result; a failure is an outcome once nothing is tried any more."""
-    if isinstance(result, Failure):
-        error = f"{result.kind}: {result.message}"
-        result = Outcome(status="failed", text=None, error=error, raw=result.raw)
-    return JournalEntry(
-        key=key,
-        custom_id=custom_id,
-        status=result.status,
-        text=result.text,
-        finish=result.finish,
-        usage=result.usage,
-        model=result.model,
-        error=result.error,
-        attempts=attempts,
-        seconds=round(seconds, 3),
-        raw=result.raw,
-    )

@@ -12,10 +12,10 @@ import msgspec
 
 from remeasure import kept
 from remeasure.executors import Keeper
-from remeasure.executors.batch_lines import AGAIN, Results, entry_of
+from remeasure.executors.batch_lines import AGAIN, Results
 from remeasure.executors.batch_parts import Part, Pending
 from remeasure.executors.keys import Key
-from remeasure.executors.replies import Failure, Outcome
+from remeasure.executors.replies import Failure, Outcome, entry_of
 from remeasure.journal import FINAL
 
 # What became of the requests without a line, by the status of their batch.

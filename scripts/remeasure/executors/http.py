@@ -20,7 +20,7 @@ from remeasure.executors.keys import Key
 from remeasure.executors.pacing import Pacing
 from remeasure.executors.payload import Payloads
 from remeasure.executors.pool import Address, Pool
-from remeasure.executors.replies import HOPELESS, PASSING, Failure, Outcome
+from remeasure.executors.replies import HOPELESS, PASSING, Failure, Outcome, entry_of
 from remeasure.executors.transport import Transport
 from remeasure.records import JournalEntry
 
@@ -237,15 +237,20 @@ class HttpExecutor:
             pause = wait_s(reply, n_sent, call.key, self._endpoint.base_wait_s, self._endpoint.max_wait_s)
             used_up = reply.kind not in PASSING or failures[reply.kind] >= self._attempts[reply.kind]
             if used_up or pause > _LONGEST_WAIT_S:
-                text = self._key.out_of(f"{reply.kind}: {reply.message}")
-                log.warning("request %s failed after %d sendings: %s", call.custom_id, n_sent, text)
-                failed = Outcome(status="failed", text=None, error=text, raw=reply.raw)
-                return self._entry(call, failed, n_sent, started, address)
+                said = f"{reply.kind}: {reply.message}"
+                log.warning("request %s failed after %d sendings: %s", call.custom_id, n_sent, said)
+                return self._entry(call, reply, n_sent, started, address)
             log.debug("request %s: %s, again in %.1f s", call.custom_id, reply.kind, pause)
             if reply.kind == "rate_limit" and reply.wait_s is not None:
                 self._pool.pause(address, pause)  # for all requests, this one included
             else:
                 await self._sleep(pause)
+
+    def _entry(
+        self, call: Call, reply: Outcome | Failure, n_sent: int, started: float, address: Address
+    ) -> JournalEntry:
+        seconds, server = time.monotonic() - started, self._servers[address.url]
+        return entry_of(call.key, call.custom_id, reply, attempts=n_sent, seconds=seconds, server=server)
 
     async def _sleep(self, seconds: float) -> None:
         """Wait for the next try of one request, while another worker sends others in its stead."""
@@ -320,26 +325,6 @@ class HttpExecutor:
         }
         raise RemeasureError(
             self._key.out_of(f"{address.url}: {what[failure.kind]}; finished answers are kept")
-        )
-
-    # -- outcomes ------------------------------------------------------------------------------------------
-
-    def _entry(
-        self, call: Call, outcome: Outcome, n_sent: int, started: float, address: Address
-    ) -> JournalEntry:
-        return JournalEntry(
-            key=call.key,
-            custom_id=call.custom_id,
-            status=outcome.status,
-            text=outcome.text,
-            finish=outcome.finish,
-            usage=outcome.usage,
-            model=outcome.model,
-            error=outcome.error,
-            attempts=n_sent,
-            seconds=round(time.monotonic() - started, 3),
-            server=self._servers[address.url],
-            raw=outcome.raw,
         )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from remeasure.records import Record, Status
+from remeasure.records import JournalEntry, Record, Status
 
 # Classes of failures that pass by themselves; all others are permanent.
 PASSING = ("timeout", "connection", "rate_limit", "server_error", "cut_stream", "empty", "not_json", "html")
@@ -207,3 +207,32 @@ def _error(body: bytes) -> dict[str, Any]:
 def _error_text(status: int, body: bytes) -> str:
     said = _error(body).get("message") or body[:400].decode("utf-8", "replace")
     return f"status {status}: {one_line(str(said))}" if str(said).strip() else f"status {status}"
+
+
+def entry_of(
+    key: str,
+    custom_id: str,
+    result: Outcome | Failure,
+    *,
+    attempts: int,
+    seconds: float,
+    server: str | None = None,
+) -> JournalEntry:
+    """Return what the journal keeps of a result; a failure is an outcome once nothing is tried any more."""
+    if isinstance(result, Failure):
+        error = f"{result.kind}: {result.message}"
+        result = Outcome(status="failed", text=None, error=error, raw=result.raw)
+    return JournalEntry(
+        key=key,
+        custom_id=custom_id,
+        status=result.status,
+        text=result.text,
+        finish=result.finish,
+        usage=result.usage,
+        model=result.model,
+        error=result.error,
+        attempts=attempts,
+        seconds=round(seconds, 3),
+        server=server,
+        raw=result.raw,
+    )

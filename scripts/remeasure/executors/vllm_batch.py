@@ -21,9 +21,9 @@ import msgspec
 from remeasure import hardware, images, model_server, requests, vllm_server
 from remeasure.errors import RemeasureError
 from remeasure.executors import Call, Keeper, VllmBatchSettings
-from remeasure.executors.batch_lines import Results, entry_of, line_of
+from remeasure.executors.batch_lines import Results, line_of
 from remeasure.executors.keys import Key
-from remeasure.executors.replies import Failure, Outcome
+from remeasure.executors.replies import Failure, Outcome, entry_of
 from remeasure.process_group import Group
 from remeasure.records import ImageRef, JournalEntry
 
