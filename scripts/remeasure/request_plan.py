@@ -151,8 +151,14 @@ class Planner:
         if not isinstance(way, executors.Speaking):
             return lambda body, where: None
         dialect = requests.dialect_of(way.dialect)
+        fine: set[tuple[Any, ...]] = set()
 
         def check(body: dict[str, Any], where: str) -> None:
+            # What can be expressed depends on the words that are there, and of the switch on its value.
+            words = (*body, body.get("thinking"))
+            if words in fine:
+                return
+            fine.add(words)
             try:
                 requests.translate(body, dialect, served_name, way.thinking_default)
             except RemeasureError as error:
