@@ -166,3 +166,31 @@ def test_forget_removes_a_cell_and_what_follows_and_nothing_else(checkout):
         path for path in gone if not {"logs", "journal"} & set(path.split("/"))
     }
     assert checkout.planned(TABLE)["ask"] == 1
+
+
+def test_a_cell_that_is_split_into_jobs_later_asks_nothing_again_and_keeps_its_bytes(checkout):
+    path = checkout.project / "config" / "runs" / "ci.yaml"
+    path.write_text(
+        path.read_text().replace("items_per_bench: 4", "items_per_bench: 4, shards: {nq/base: 3}")
+    )
+    cell = "results/ci/pixelrag/nq/base/page-reader-smollm2"
+    target = f"{cell}/responses.jsonl"
+    assert checkout.planned(target) == {"ask_shard": 3, "ask": 1}
+    before = checkout.path(target).read_bytes()
+    n_lines = len(checkout.path(f"{cell}/journal/answers.jsonl").read_text().splitlines())
+    checkout.run(target)
+    assert checkout.path(target).read_bytes() == before
+    assert [len(p.read_bytes()) for p in sorted(checkout.path(f"{cell}/journal").glob("?of3.jsonl"))] == [
+        0
+    ] * 3
+    assert len(checkout.path(f"{cell}/journal/answers.jsonl").read_text().splitlines()) == n_lines
+    assert checkout.planned(target) == {}
+    # Asked anew in three jobs, each of which starts the model: the same bytes.
+    shutil.rmtree(checkout.path(cell))
+    assert checkout.planned(target) == {"build_requests": 1, "ask_shard": 3, "ask": 1}
+    checkout.run(target)
+    assert checkout.path(target).read_bytes() == before
+    sizes = [
+        len(p.read_text().splitlines()) for p in sorted(checkout.path(f"{cell}/journal").glob("?of3.jsonl"))
+    ]
+    assert sum(sizes) == 4 and checkout.path(f"{cell}/journal/answers.jsonl").read_bytes() == b""
