@@ -18,6 +18,12 @@ from remeasure.spending import Spending
 
 def work(args: argparse.Namespace) -> None:
     """Plan, ask what is missing, write what is complete."""
+    with collecting.terminable():
+        collect(args)
+
+
+def collect(args: argparse.Namespace) -> None:
+    """Do the work; SIGTERM unwinds it as Ctrl-C does."""
     settings = options.decode(args.settings, request_plan.CollectSettings)
     executor, imported = importing.located(collecting.read_executor(args.executor), args.imported)
     settings = msgspec.structs.replace(settings, identity=settings.identity | imported)

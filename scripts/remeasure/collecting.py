@@ -34,6 +34,8 @@ def read_executor(text: str) -> executors.Settings:
         )
     except OSError as error:
         raise jsonl.unreadable(Path(text), error) from None
+    except UnicodeDecodeError:
+        raise RemeasureError(f"--executor {text}: not UTF-8 text; make the file again") from None
 
 
 def served_files(executor: executors.Settings) -> list[str]:
@@ -74,6 +76,8 @@ class _Keeper:
         self._journal.append(entry)
         self._tally.count(entry.status, entry.error)
         self._spending.add(entry.usage, entry.status)
+        if entry.wasted:
+            self._spending.add(entry.wasted, entry.status)
 
     def enough(self) -> str | None:
         """See ``executors.Keeper``."""

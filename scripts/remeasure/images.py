@@ -5,6 +5,8 @@ unnoticed, millions of tiles stay a few files, and equal content is equal bytes.
 """
 
 import os
+import re
+import stat
 import struct
 import zipfile
 import zlib
@@ -55,9 +57,11 @@ def from_url(url: str) -> ImageRef:
     """
     digest, _, query = url.removeprefix(SCHEME).partition("?")
     fields = parse_qs(query)
-    if not url.startswith(SCHEME) or len(digest) != 64 or "path" not in fields:
-        raise RemeasureError(f"not an image reference: {url[:120]!r}; rebuild the request file")
-    return ImageRef(sha256=digest, path=fields["path"][0], member=fields.get("member", [None])[0])
+    if url.startswith(SCHEME) and re.fullmatch("[0-9a-f]{64}", digest) and "path" in fields:
+        ref = ImageRef(sha256=digest, path=fields["path"][0], member=fields.get("member", [None])[0])
+        if to_url(ref) == url:  # one image has one spelling: bytes are put in where it stands
+            return ref
+    raise RemeasureError(f"not an image reference: {url[:120]!r}; rebuild the request file")
 
 
 def write_store(path: Path, members: Iterable[tuple[str, bytes]]) -> int:
@@ -85,6 +89,14 @@ _LARGEST_MEMBER_BYTES = 2**29
 _LOCAL_HEADER_BYTES = 30
 
 
+def _file_bytes(path: str) -> bytes:
+    """Return the bytes of a regular file; a pipe or a device is never waited for."""
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as stream:
+        if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+            raise OSError("not a regular file")
+        return stream.read()
+
+
 class ImageReader:
     """Reads images by reference; keeps the stores that it has opened open. Not for several threads."""
 
@@ -107,7 +119,7 @@ class ImageReader:
         """
         place = ref.path if ref.member is None else f"{ref.path} member {ref.member}"
         try:
-            data = Path(ref.path).read_bytes() if ref.member is None else self._member(ref.path, ref.member)
+            data = _file_bytes(ref.path) if ref.member is None else self._member(ref.path, ref.member)
         except (OSError, KeyError, zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
             raise RemeasureError(
                 f"{place}: image cannot be read ({error}); delete {ref.path} and rerun, it will be made again"

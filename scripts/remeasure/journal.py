@@ -194,11 +194,14 @@ class Journal:
 
     def _read_sent(self, path: Path) -> None:
         """Count the sendings of requests that have no final outcome."""
-        with open(path, "rb") as stream:
-            for line in stream:
-                key = line[:-1].decode("ascii", "replace")
-                if line.endswith(b"\n") and not self.is_final(key):
-                    self._n_sent[key] = self._n_sent.get(key, 0) + 1
+        try:
+            with open(path, "rb") as stream:
+                for line in stream:
+                    key = line[:-1].decode("ascii", "replace")
+                    if line.endswith(b"\n") and not self.is_final(key):
+                        self._n_sent[key] = self._n_sent.get(key, 0) + 1
+        except OSError as error:
+            raise jsonl.unreadable(path, error) from None
 
     def _note(self, entry: JournalEntry, path: Path, start: int, length: int) -> None:
         if entry.key not in self._place or counts_over(entry.status, self._place[entry.key][0]):

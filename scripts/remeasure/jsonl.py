@@ -1,5 +1,7 @@
 """The only reader and writer of JSON and JSONL: typed, streaming, errors with file and line."""
 
+import os
+import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
@@ -36,15 +38,18 @@ def read_placed(path: Path, kind: type[T]) -> Iterator[tuple[int, T]]:
     """Yield records as ``read`` does, each with the position of its line's first byte."""
     decoder = msgspec.json.Decoder(kind)
     try:
-        stream = open(path, "rb")
+        stream = open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb")
     except OSError as error:
         raise unreadable(path, error) from None
+    if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+        stream.close()
+        raise RemeasureError(f"{path}: not a regular file; give one")
     place = 0
     with stream:
         for number, line in enumerate(stream, start=1):
             try:
                 record = decoder.decode(line)
-            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
                 raise RemeasureError(
                     f"{path} line {number}: not a valid {getattr(kind, '__name__', kind)} record: {error}; "
                     "correct the line, or delete the file and rerun the target that writes it"
@@ -69,7 +74,7 @@ def read_json(path: Path, kind: type[T] = dict) -> T:
         return msgspec.json.decode(Path(path).read_bytes(), type=kind)
     except OSError as error:
         raise unreadable(path, error) from None
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise RemeasureError(f"{path}: not a valid {getattr(kind, '__name__', kind)}: {error}") from None
 
 

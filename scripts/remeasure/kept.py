@@ -19,6 +19,7 @@ class Outcome(msgspec.Struct):
     status: Status
     seconds: float
     usage: dict[str, Any] | None = None
+    wasted: dict[str, Any] | None = None
 
 
 def outcomes(path: Path) -> Iterator[Outcome]:

@@ -95,8 +95,9 @@ class Lease:
         if holder.get("host") == self._host:
             return is_locked or not (holder.get("pid", "").isdigit() and _is_alive(int(holder["pid"])))
         log.info("%s: left by %s; waiting whether it is still alive", self.path, _name(holder))
-        touched = self.path.stat().st_mtime_ns
-        while _age_s(self.path) < self._stale_s:
+        touched, began = self.path.stat().st_mtime_ns, time.monotonic()
+        # A clock may have jumped: as long as it takes on our own is enough.
+        while _age_s(self.path) < self._stale_s and time.monotonic() - began < self._stale_s:
             time.sleep(min(1.0, self._stale_s / 4))
             # Opened anew: a shared file system may show an old time otherwise.
             with open(self.path, "rb") as stream:
@@ -124,9 +125,11 @@ class Lease:
 def holder_of(path: Path) -> str | None:
     """Return who holds a lease right now, null where nobody does; takes nothing."""
     try:
-        file = os.open(path, os.O_RDWR)
-    except OSError:
+        file = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
         return None
+    except OSError as error:
+        return f"somebody whose lease cannot be read ({path.name}: {error.strerror})"
     try:
         holder = _read(file)
         try:
@@ -146,7 +149,7 @@ def _read(file: int) -> dict[str, str]:
     """Return what a lease says; empty where it says nothing readable."""
     try:
         found = json.loads(os.pread(file, 4096, 0) or b"{}")
-    except (ValueError, OSError):
+    except (ValueError, OSError, RecursionError):
         return {}
     return {str(name): str(value) for name, value in found.items()} if isinstance(found, dict) else {}
 

@@ -17,7 +17,7 @@ def decode(text: str, kind: type[T], option: str = "--settings") -> T:
     """
     try:
         return msgspec.json.decode(text, type=kind)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, RecursionError) as error:
         raise RemeasureError(
             f"{option}: {error}; expected one JSON object as the workflow prints it"
         ) from None

@@ -204,6 +204,8 @@ class JournalEntry(Record, kw_only=True):
     """From the first sending to the outcome, waits included."""
     server: str | None = None
     """What answered, as far as it says so: server build and hardware, or where an imported answer stood."""
+    wasted: dict[str, int] | None = None
+    """What sendings without an outcome used all the same: it is paid for."""
     raw: Any = None
     """The reply's body as it came, decoded."""
 

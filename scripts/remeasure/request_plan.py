@@ -84,6 +84,7 @@ class Planner:
     ) -> None:
         self._path, self._settings, self._executor = path, settings, executor
         self._images_root = images_root
+        self._digest = requests.identity_digest(settings.identity)
 
     def plan(self, journal: Journal, shard: Shard | None = None, settled: Collection[str] = FINAL) -> Plan:
         """Return what there is to ask.
@@ -98,7 +99,6 @@ class Planner:
                 an image that must be sent and is missing, empty, unreadable or too large.
         """
         settings, path = self._settings, self._path
-        digest = requests.identity_digest(settings.identity)
         rows: list[tuple[str, str]] = []
         missing: set[str] = set()
         n_lines, check_words = 0, self._words()
@@ -106,7 +106,7 @@ class Planner:
             odd = _OddImages(inspector)
             for request in requests.read_requests(path, settings.model):
                 n_lines += 1
-                key = requests.answer_key(request.body, settings.model, digest, settings.sample)
+                key = self._key_of(request)
                 if shard is not None and not shard.holds(key):
                     continue
                 rows.append((request.custom_id, key))
@@ -121,14 +121,32 @@ class Planner:
         return Plan(rows=rows, missing=missing)
 
     def missing_calls(self, plan: Plan) -> Iterator[Call]:
-        """Yield the calls that must be made, in request order, each key once."""
+        """Yield the calls that must be made, in request order, each key once.
+
+        Raises:
+            RemeasureError: the file is not what was planned: an answer would be kept for another question.
+        """
         keys = dict(plan.rows)
         seen: set[str] = set()
         for request in jsonl.read(self._path, Request):
             key = keys.get(request.custom_id)
             if key in plan.missing and key not in seen:
+                if self._key_of(request) != key:
+                    raise self._changed(f"request {request.custom_id!r} asks something else now")
                 seen.add(key)
                 yield Call(key=key, custom_id=request.custom_id, body=request.body)
+        if len(seen) != len(plan.missing):
+            raise self._changed(f"{len(plan.missing) - len(seen)} requests are not there any more")
+
+    def _key_of(self, request: Request) -> str:
+        settings = self._settings
+        return requests.answer_key(request.body, settings.model, self._digest, settings.sample)
+
+    def _changed(self, what: str) -> RemeasureError:
+        return RemeasureError(
+            f"{self._path}: was changed while it was asked: {what}; answers so far are kept: run the same "
+            "command again"
+        )
 
     def check_cost(self, plan: Plan, folder: Path) -> None:
         """Refuse to send anything where the missing requests are estimated above the run's limit.

@@ -151,15 +151,27 @@ def read_requests(path: Path, model: str) -> Iterator[Request]:
 def _parts(body: dict[str, Any]) -> Iterator[dict[str, Any]]:
     for message in body["messages"]:
         content = message.get("content")
-        if isinstance(content, list):
-            yield from content
+        for part in content if isinstance(content, list) else ():
+            if not isinstance(part, dict):
+                raise RemeasureError(
+                    f"a part of a message is {str(part)[:40]!r}, expected an object with a type"
+                )
+            yield part
 
 
 def image_refs(body: dict[str, Any]) -> Iterator[ImageRef]:
-    """Yield the image references of a body in the order in which they are shown."""
+    """Yield the image references of a body in the order in which they are shown.
+
+    Raises:
+        RemeasureError: a part is no object, or an image is no reference.
+    """
     for part in _parts(body):
         if part.get("type") == "image_url":
-            yield images.from_url(part["image_url"]["url"])
+            place = part.get("image_url")
+            url = place.get("url") if isinstance(place, dict) else None
+            if not isinstance(url, str):
+                raise RemeasureError('an image part needs {"image_url": {"url": "remeasure-image:…"}}')
+            yield images.from_url(url)
 
 
 def with_image_urls(body: dict[str, Any], url_of: Callable[[ImageRef], str]) -> dict[str, Any]:

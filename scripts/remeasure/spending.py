@@ -72,6 +72,8 @@ class Spending:
         """
         for outcome in kept.outcomes(journal) if journal.exists() else ():
             self._count(outcome.usage, outcome.status)
+            if outcome.wasted:
+                self._count(outcome.wasted, outcome.status)
         self.publish()
 
     def publish(self) -> None:

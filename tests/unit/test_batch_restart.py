@@ -86,13 +86,14 @@ class Cell:
         assert process.exitcode == 0, said
         return said
 
-    def check(self) -> None:
+    def check(self, undisturbed: bool = True) -> None:
         """Every request was handed in once and is answered once, in the order of the requests."""
         responses = list(jsonl.read(self.folder / "responses.jsonl", Response))
         assert [row.text for row in responses] == [f"answer to {prompt}" for prompt in self.prompts]
         journal = list(jsonl.read(self.folder / "journal" / "answers.jsonl", JournalEntry))
         assert len(journal) == len(self.prompts) == len({entry.key for entry in journal})
-        assert all(entry.attempts == 1 for entry in journal)
+        # A sending is noted before it happens: a kill just then leaves one more than the service has seen.
+        assert all(entry.attempts == 1 for entry in journal) or not undisturbed
         assert self.service.handed_in == dict.fromkeys(self.prompts, 1)
 
     def left(self) -> list[str]:
@@ -210,7 +211,7 @@ def test_kills_at_random_moments_pay_nothing_twice(tmp_path):
             process.kill()
             process.join(60)
         cell.finish(max_requests=7, max_open=3)
-        cell.check()
+        cell.check(undisturbed=False)
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from remeasure.errors import RemeasureError
-from remeasure.executors import BatchSettings
+from remeasure.executors import BatchSettings, bounded
 from remeasure.executors.batch_lines import URL, error_in, results_in
 from remeasure.executors.batch_parts import Part
 from remeasure.executors.keys import Key
@@ -26,6 +26,8 @@ T = TypeVar("T", bound=Struct)
 Id = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
 # With waits that double up to ``poll_s`` (a minute): five minutes of a service that does not answer. Little
 # is lost by giving up, the next start goes on.
+# Some ten thousand batches; what goes on beyond that goes on for ever.
+_MAX_PAGES = 100
 _TRIES = 10
 # For what the service does not know: a moment after it was made, that passes.
 _TRIES_UNKNOWN = 4
@@ -138,6 +140,7 @@ class Service:
             base_url=self._settings.base_url,
             timeout=self._settings.timeout_s,
             max_retries=0,
+            http_client=bounded.client(self._settings.timeout_s),
         )
         return self
 
@@ -313,7 +316,7 @@ class Service:
 
     def _list(self, kind: str, **query: str) -> Iterator[_Listed]:
         after = None
-        while True:
+        for _ in range(_MAX_PAGES):
             page = self._tried(f"listing {kind}", lambda: self._page(kind, after, query), _Page)  # noqa: B023
             yield from page.data
             # A service that says the same place twice would be asked for ever.

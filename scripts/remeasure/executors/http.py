@@ -6,9 +6,11 @@ aiohttp and not the ``openai`` package: see ``benchmarks/README.md``.
 import asyncio
 import contextlib
 import logging
+import resource
 import signal
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -31,6 +33,7 @@ _LONGEST_WAIT_S = 600.0
 _DRAIN_S = 10.0
 # So many failed requests in a row, no outcome between, are an outage and not bad luck.
 _FAILED_IN_A_ROW = 25
+_OTHER_FILES = 100
 # Rough tokens of an image where a limit of tokens per minute is kept; replaced by what the server counts.
 _IMAGE_TOKENS = 1000
 
@@ -75,7 +78,8 @@ class HttpExecutor:
         self._urls = [url.rstrip("/") for url in ([base_url] if isinstance(base_url, str) else base_url)]
         self._key = Key(api_key_env)
         self._died = died
-        self._servers = {url: described for url in self._urls}
+        self._described = described
+        self._servers = dict.fromkeys(self._urls, described)
         self._attempts = {n: getattr(endpoint.attempts, n) for n in endpoint.attempts.__struct_fields__}
         self._stopped: BaseException | None = None
         self._pool: Pool | None = None
@@ -93,6 +97,7 @@ class HttpExecutor:
     # -- the whole -----------------------------------------------------------------------------------------
 
     async def _run(self) -> None:
+        _allow_sockets(self._endpoint.concurrency * len(self._urls))
         self._loop = asyncio.get_running_loop()
         self._ended = asyncio.Event()
         self._pacing = Pacing(
@@ -176,17 +181,28 @@ class HttpExecutor:
                 raise RemeasureError(f"no endpoint answers: {said}; start the server, or correct base_url")
             await asyncio.sleep(self._endpoint.base_wait_s * n_looks)
         for url, one in zip(self._urls, found, strict=True):
-            if not isinstance(one, Failure):
-                if one.models and not set(self._names) & set(one.models):
-                    raise RemeasureError(served.wrong_name(url, self._names[0], one.models))
-                self._servers[url] = self._servers[url] or one.build
+            self._note_served(url, one)
+        if self._stopped is not None:
+            raise self._stopped
         return list(bad)
 
     async def _is_there(self, url: str) -> bool:
         """Return whether an address answers again; a server of ours that has ended never will."""
         if reason := self._died():
             self._end(RemeasureError(reason))
-        return not _is_bad(await self._look(url))
+        found = await self._look(url)
+        if _is_bad(found):
+            return False
+        self._note_served(url, found)
+        return True
+
+    def _note_served(self, url: str, found: "served.Served | Failure") -> None:
+        """Note what an address serves; end the step where it is another model."""
+        if isinstance(found, Failure):
+            return
+        if found.models and not set(self._names) & set(found.models):
+            self._end(RemeasureError(served.wrong_name(url, self._names[0], found.models)))
+        self._servers[url] = self._described or found.build
 
     async def _look(self, url: str) -> "served.Served | Failure":
         session, clean = self._transport.session, self._key.out_of_bytes
@@ -227,11 +243,13 @@ class HttpExecutor:
         n_images = template.count(b'"type":"image_url"')
         started = time.monotonic()
         failures: dict[str, int] = {}
+        wasted: Counter[str] = Counter()
         while True:
             reply, address = await self._send_when_possible(call, template, n_images)
             n_sent = sum(failures.values()) + 1
             if isinstance(reply, Outcome):
-                return self._entry(call, reply, n_sent, started, address)
+                return self._entry(call, reply, n_sent, started, address, wasted)
+            wasted.update(reply.usage or {})
             failures[reply.kind] = failures.get(reply.kind, 0) + 1
             self._stop_if_hopeless(reply, address)
             pause = wait_s(reply, n_sent, call.key, self._endpoint.base_wait_s, self._endpoint.max_wait_s)
@@ -239,7 +257,7 @@ class HttpExecutor:
             if used_up or pause > _LONGEST_WAIT_S:
                 said = f"{reply.kind}: {reply.message}"
                 log.warning("request %s failed after %d sendings: %s", call.custom_id, n_sent, said)
-                return self._entry(call, reply, n_sent, started, address)
+                return self._entry(call, reply, n_sent, started, address, wasted)
             log.debug("request %s: %s, again in %.1f s", call.custom_id, reply.kind, pause)
             if reply.kind == "rate_limit" and reply.wait_s is not None:
                 self._pool.pause(address, pause)  # for all requests, this one included
@@ -247,16 +265,33 @@ class HttpExecutor:
                 await self._sleep(pause)
 
     def _entry(
-        self, call: Call, reply: Outcome | Failure, n_sent: int, started: float, address: Address
+        self,
+        call: Call,
+        reply: Outcome | Failure,
+        n_sent: int,
+        started: float,
+        address: Address,
+        wasted: Counter[str],
     ) -> JournalEntry:
-        seconds, server = time.monotonic() - started, self._servers[address.url]
-        return entry_of(call.key, call.custom_id, reply, attempts=n_sent, seconds=seconds, server=server)
+        return entry_of(
+            call.key,
+            call.custom_id,
+            reply,
+            attempts=n_sent,
+            seconds=time.monotonic() - started,
+            server=self._servers[address.url],
+            wasted=dict(wasted) or None,
+        )
 
     async def _sleep(self, seconds: float) -> None:
         """Wait for the next try of one request, while another worker sends others in its stead."""
         if self._n_spare > 0:
             self._n_spare -= 1
             self._workers.create_task(self._work())
+        await self._wait(seconds)
+
+    async def _wait(self, seconds: float) -> None:
+        """Wait, but no longer than the step lasts."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._ended.wait(), seconds)
         if self._stopped is not None:
@@ -275,7 +310,8 @@ class HttpExecutor:
         n_tokens = 0.0
         if self._pacing.is_on:
             n_tokens = len(template) / 4 + n_images * _IMAGE_TOKENS + call.body.get("max_tokens", 0)
-            await self._pacing.admit(n_tokens)
+            if (wait := self._pacing.wait_s(n_tokens)) > 0:
+                await self._wait(wait)
         try:
             address = await self._pool.take()
         except BaseException as reason:
@@ -333,6 +369,24 @@ _NOTHING_THERE = ("connection", "timeout", "html", "not_http", "redirect")
 
 class _Ended(Exception):
     """The work ended while a request waited: it is not sent, and asked next time."""
+
+
+def _allow_sockets(n: int) -> None:
+    """Let the process open so many connections.
+
+    Raises:
+        RemeasureError: the system allows fewer: they would look like a dead server.
+    """
+    needed = n + _OTHER_FILES
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= needed:
+        return
+    if hard != resource.RLIM_INFINITY and hard < needed:
+        raise RemeasureError(
+            f"{n} requests in flight need {needed} open files, the system allows {hard} (ulimit -Hn); "
+            "lower `concurrency` of the model, or have the limit raised"
+        )
+    resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
 
 
 def _is_bad(look: "served.Served | Failure") -> bool:

@@ -1,9 +1,16 @@
 """API keys: from the environment only, and out of every text that is kept or shown."""
 
+import contextlib
 import json
 import os
 
+import msgspec
+
 from remeasure.errors import RemeasureError
+
+# What is shorter is no secret but a word that a local server wants to hear, such as EMPTY: it may well stand
+# in an answer, which must not be changed.
+_SHORTEST_SECRET = 12
 
 
 class Key:
@@ -19,6 +26,7 @@ class Key:
     def __init__(self, variable: str | None) -> None:
         self.variable = variable
         self._value = ""
+        self._spelt: list[str] = []
         if variable is None:
             return
         self._value = os.environ.get(variable, "").strip()
@@ -31,9 +39,10 @@ class Key:
                 f"environment variable {variable} holds white space or letters beyond ASCII inside; a header "
                 "cannot carry that: export the key alone"
             )
-        # Also as JSON may spell it.
-        spelt = {self._value, json.dumps(self._value)[1:-1], self._value.replace("/", "\\/")}
-        self._spelt = sorted(spelt, key=len, reverse=True)
+        if len(self._value) >= _SHORTEST_SECRET:
+            # Also as JSON may spell it.
+            spelt = {self._value, json.dumps(self._value)[1:-1], self._value.replace("/", "\\/")}
+            self._spelt = sorted(spelt, key=len, reverse=True)
 
     def __repr__(self) -> str:
         return f"Key({self.variable!r})"
@@ -53,12 +62,15 @@ class Key:
 
     def out_of(self, text: str) -> str:
         """Take the key out of a text that a server may have echoed it in."""
-        for spelt in self._spelt if self._value else ():
+        for spelt in self._spelt:
             text = text.replace(spelt, "[key]")
         return text
 
     def out_of_bytes(self, body: bytes) -> bytes:
-        """Take the key out of a reply."""
-        for spelt in self._spelt if self._value else ():
+        """Take the key out of a reply, also where its JSON writes letters as numbers."""
+        if self._spelt and b"\\u" in body:
+            with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError, RecursionError, OverflowError):
+                body = msgspec.json.encode(msgspec.json.decode(body))
+        for spelt in self._spelt:
             body = body.replace(spelt.encode(), b"[key]")
         return body

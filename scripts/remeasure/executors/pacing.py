@@ -1,6 +1,5 @@
 """Limits per minute that a provider sets: requests and tokens, spread evenly instead of in bursts."""
 
-import asyncio
 import time
 from collections.abc import Callable
 
@@ -43,11 +42,9 @@ class Pacing:
         self._requests, self._tokens = Pace(requests_per_minute), Pace(tokens_per_minute)
         self.is_on = bool(requests_per_minute or tokens_per_minute)
 
-    async def admit(self, n_tokens: float) -> None:
-        """Wait until one more request of about so many tokens fits."""
-        wait = max(self._requests.wait_s(1), self._tokens.wait_s(n_tokens))
-        if wait > 0:
-            await asyncio.sleep(wait)
+    def wait_s(self, n_tokens: float) -> float:
+        """Book one more request of about so many tokens; return how long to wait before it fits, seconds."""
+        return max(self._requests.wait_s(1), self._tokens.wait_s(n_tokens))
 
     def settle(self, n_tokens: float, usage: dict[str, int] | None) -> None:
         """Replace the guess by what the endpoint counted."""

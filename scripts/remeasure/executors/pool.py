@@ -18,6 +18,7 @@ _LONGEST_LOOK_WAIT_S = 30.0
 # So many connections must break one after the other, nothing answered between, before an address is out: one
 # may break because the server closed an idle connection just when it was used.
 _BROKEN_IN_A_ROW = 3
+_PAUSE_WORTH_SAYING_S = 5.0
 
 
 class Address:
@@ -107,6 +108,8 @@ class Pool:
     def pause(self, address: Address, seconds: float) -> None:
         """Send nothing more to an address for so long: the server asked for it."""
         until = self._loop.time() + seconds
+        if seconds >= _PAUSE_WORTH_SAYING_S and address.paused_until <= self._loop.time():
+            log.warning("%s asks to wait %.0f s; nothing is sent to it meanwhile", address.url, seconds)
         if until > address.paused_until:
             address.paused_until = until
             self._loop.call_at(until, self._wake_all)

@@ -1,6 +1,7 @@
 """What a reply means: one function from status and bytes to an outcome or a failure with a class."""
 
 import email.utils
+import math
 import re
 import time
 from collections.abc import Mapping
@@ -19,6 +20,7 @@ _NO_QUOTA = ("insufficient_quota", "billing_hard_limit_reached", "billing_not_ac
 # Not the request's fault, by the meaning of the status: timeout, conflict, too early.
 _PASSING_4XX = (408, 409, 425)
 _MAX_DEPTH = 200
+_LONGEST_FAILURE = 2**16
 
 
 class Failure(Record, kw_only=True):
@@ -31,6 +33,8 @@ class Failure(Record, kw_only=True):
     """How long the server asks to wait."""
     status: int | None = None
     """HTTP status, where there was one."""
+    usage: dict[str, int] | None = None
+    """What the sending used all the same."""
     raw: Any = None
 
 
@@ -56,19 +60,64 @@ def retry_after_s(value: str | None, now: float) -> float | None:
     if value is None:
         return None
     try:
-        return max(0.0, float(value))
+        seconds = float(value)
     except ValueError:
-        pass
-    try:
-        return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - now)
-    except ValueError:
-        return None
+        try:
+            seconds = email.utils.parsedate_to_datetime(value).timestamp() - now
+        except (ValueError, OverflowError, TypeError, OSError):
+            return None
+    return max(0.0, seconds) if math.isfinite(seconds) else None
 
 
 def one_line(text: str, limit: int = 300) -> str:
-    """Return text as one line of at most ``limit`` characters."""
-    line = " ".join(text.split())
+    """Return text as one line of at most ``limit`` characters, without what could steer a terminal."""
+    line = " ".join("".join(c if c.isprintable() else " " for c in text[: 8 * limit]).split())
     return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+class _Message(msgspec.Struct):
+    content: Any = None
+    refusal: Any = None
+
+
+class _Choice(msgspec.Struct):
+    message: _Message
+    finish_reason: Any
+
+
+class _Completion(msgspec.Struct):
+    """What is read of a reply; everything else is passed over and takes no memory."""
+
+    choices: list[_Choice]
+    model: Any = None
+    usage: Any = None
+
+
+class _Used(msgspec.Struct):
+    usage: Any = None
+
+
+_COMPLETION = msgspec.json.Decoder(_Completion)
+_NO_COMPLETION = "JSON without choices, message or finish_reason"
+
+
+def _usage(value: Any) -> dict[str, int] | None:
+    """Return token counts; what is no count is left out."""
+    if not isinstance(value, dict):
+        return None
+    found = {
+        name: int(n)
+        for name, n in value.items()
+        if type(n) in (int, float) and 0 <= n < 2**53 and n == int(n)
+    }
+    return found or None
+
+
+def _usage_in(body: bytes) -> dict[str, int] | None:
+    try:
+        return _usage(msgspec.json.decode(body, type=_Used).usage)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
 
 
 def of_http(
@@ -88,12 +137,26 @@ def of_http(
     if not body.strip():
         return Failure(kind="empty", message="status 200 with an empty body", status=200)
     try:
-        document = msgspec.json.decode(body)
+        completion = _COMPLETION.decode(body)
+    except msgspec.ValidationError:
+        if not _is_json(body):
+            return _not_json(status, body)
+        return Failure(kind="not_a_completion", message=_NO_COMPLETION, status=200, usage=_usage_in(body))
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return _not_json(status, body)
     if _is_too_deep(body):
         return Failure(kind="not_a_completion", message="JSON nested too deeply to be kept", status=200)
-    return of_completion(document, names, _raw(body))
+    return _of_completion(completion, names, _raw(body))
+
+
+def _is_json(body: bytes) -> bool:
+    """Return whether a body is JSON at all, without unpacking it."""
+    try:
+        body.decode("utf-8")
+        msgspec.json.decode(body, type=msgspec.Raw)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return False
+    return True
 
 
 def _is_too_deep(body: bytes) -> bool:
@@ -163,33 +226,37 @@ def of_completion(document: Any, names: tuple[str, ...], raw: Any = None) -> Out
     """
     raw = document if raw is None else raw
     try:
-        choice = document["choices"][0]
-        message, finish = choice["message"], choice["finish_reason"]
-        text, refusal = message.get("content"), message.get("refusal")
-        found = document.get("model")
-        usage = {n: v for n, v in (document.get("usage") or {}).items() if type(v) is int and 0 <= v < 2**53}
-    except (KeyError, IndexError, TypeError, AttributeError):
-        return Failure(
-            kind="not_a_completion", message="JSON without choices, message or finish_reason", raw=raw
-        )
+        return _of_completion(msgspec.convert(document, _Completion), names, raw)
+    except msgspec.ValidationError:
+        used = _usage(document.get("usage")) if isinstance(document, dict) else None
+        return Failure(kind="not_a_completion", message=_NO_COMPLETION, raw=raw, usage=used)
+
+
+def _of_completion(completion: _Completion, names: tuple[str, ...], raw: Any) -> Outcome | Failure:
+    usage, found = _usage(completion.usage), completion.model
+    if not completion.choices:
+        return Failure(kind="not_a_completion", message=_NO_COMPLETION, raw=raw, usage=usage)
+    message, finish = completion.choices[0].message, completion.choices[0].finish_reason
+    text, refusal = message.content, message.refusal
     if any(value is not None and not isinstance(value, str) for value in (text, refusal, found, finish)):
         text = "content, refusal, model or finish_reason is not a text"
-        return Failure(kind="not_a_completion", message=text, raw=raw)
+        return Failure(kind="not_a_completion", message=text, raw=raw, usage=usage)
     if found is not None and found not in names:
         text = f"asked {names[0]!r}, {one_line(found, 100)!r} answered"
-        return Failure(kind="wrong_model", message=text, raw=raw)
-    common = {"finish": finish, "usage": usage or None, "model": found, "raw": raw}
+        return Failure(kind="wrong_model", message=text, raw=raw, usage=usage)
+    common = {"finish": finish, "usage": usage, "model": found, "raw": raw}
     if refusal or finish == "content_filter":
         return Outcome(
             status="refused", text=text, error=f"refused: {one_line(refusal or 'content filter')}", **common
         )
     if finish == "length":
-        error = f"cut_off: {usage['completion_tokens']} tokens" if "completion_tokens" in usage else "cut_off"
+        n_tokens = (usage or {}).get("completion_tokens")
+        error = "cut_off" if n_tokens is None else f"cut_off: {n_tokens} tokens"
         return Outcome(status="cut_off", text=text, error=error, **common)
     if finish != "stop":
-        return Failure(kind="not_a_completion", message=f"finish_reason {finish!r}", raw=raw)
+        return Failure(kind="not_a_completion", message=f"finish_reason {finish!r}", raw=raw, usage=usage)
     if text is None:
-        return Failure(kind="empty", message="finish_reason 'stop' without a text", raw=raw)
+        return Failure(kind="empty", message="finish_reason 'stop' without a text", raw=raw, usage=usage)
     return Outcome(status="answered", text=text, **common)
 
 
@@ -217,11 +284,13 @@ def entry_of(
     attempts: int,
     seconds: float,
     server: str | None = None,
+    wasted: dict[str, int] | None = None,
 ) -> JournalEntry:
     """Return what the journal keeps of a result; a failure is an outcome once nothing is tried any more."""
     if isinstance(result, Failure):
         error = f"{result.kind}: {result.message}"
-        result = Outcome(status="failed", text=None, error=error, raw=result.raw)
+        is_long = isinstance(result.raw, msgspec.Raw) and len(bytes(result.raw)) > _LONGEST_FAILURE
+        result = Outcome(status="failed", text=None, error=error, raw=None if is_long else result.raw)
     return JournalEntry(
         key=key,
         custom_id=custom_id,
@@ -234,5 +303,6 @@ def entry_of(
         attempts=attempts,
         seconds=round(seconds, 3),
         server=server,
+        wasted=wasted,
         raw=result.raw,
     )
