@@ -55,6 +55,7 @@ rule estimate_judge:
     shell:
         'python "$SCRIPTS"/estimate_cost.py --settings {params.settings:q} --study {wildcards.study:q}'
         " --items {input.questions:q} --executor {input.executor:q}"
+        " --requests $(dirname {output.estimate:q})/requests.jsonl"
         " --journal $(dirname {output.estimate:q})/journal --out {output.estimate:q} 2> {log:q}"
 
 
@@ -86,6 +87,7 @@ rule estimate_agreement:
     shell:
         'python "$SCRIPTS"/estimate_cost.py --settings {params.settings:q} --study {params.study:q}'
         " --items {input.questions:q} --executor {input.executor:q}"
+        " --requests $(dirname {output.estimate:q})/requests.jsonl"
         " --journal $(dirname {output.estimate:q})/journal --out {output.estimate:q} 2> {log:q}"
 
 

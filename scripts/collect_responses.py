@@ -26,7 +26,9 @@ def collect(args: argparse.Namespace) -> None:
     """Do the work; SIGTERM unwinds it as Ctrl-C does."""
     settings = options.decode(args.settings, request_plan.CollectSettings)
     executor, imported = importing.located(collecting.read_executor(args.executor), args.imported)
-    settings = msgspec.structs.replace(settings, identity=settings.identity | imported)
+    settings = msgspec.structs.replace(
+        settings, identity=settings.identity | imported | collecting.made_files(executor)
+    )
     shard = request_plan.read_shard(args.shard) if args.shard else None
     if (shard is None) == (args.out is None):
         raise RemeasureError("give either --out, for a whole cell, or --shard, for a part of one")

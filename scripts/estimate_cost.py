@@ -5,7 +5,9 @@ import itertools
 import logging
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+import msgspec
 
 from remeasure import (
     cli,
@@ -46,14 +48,19 @@ class _Missing:
                 yield request.custom_id, request.body
 
 
-def of_reader(
-    path: Path, settings: EstimateSettings, way: executors.Settings, history: History, images_root: Path
+def of_requests(
+    role: Literal["reader", "judge"],
+    path: Path,
+    settings: EstimateSettings,
+    way: executors.Settings,
+    history: History,
+    images_root: Path,
 ) -> Estimate:
     """Return the estimate of a request file."""
     missing = _Missing(path, settings, history)
     with Inspector(images_root) as inspector:
         sums = estimates.of_calls(missing, inspector, way, history)
-    return estimates.make("reader", settings, missing.n, sums, way, history)
+    return estimates.make(role, settings, missing.n, sums, way, history)
 
 
 def of_judge(
@@ -70,7 +77,8 @@ def of_judge(
         )
     n_items = sum(1 for _ in items.read(path))
     n = n_items if settings.n_answers is None else settings.n_answers
-    n_known = min(n, len(history.final))
+    # Whatever is kept may belong to other requests: without them nothing counts as known.
+    n_known = 0
     # Judges that are compared read answers of several arms to one item.
     shown = itertools.chain.from_iterable(items.read(path) for _ in itertools.count())
     calls = estimates.judge_calls(
@@ -88,11 +96,16 @@ def work(args: argparse.Namespace) -> None:
     """Read, add up, write."""
     settings = options.decode(args.settings, EstimateSettings)
     way = collecting.read_executor(args.executor)
+    identity = settings.identity | collecting.made_files(way)
+    settings = msgspec.structs.replace(settings, identity=identity)
     history = kept.read_history(args.journal)
-    if args.items is not None:
-        found = of_judge(args.items, args.study, settings, way, history)
+    if args.items is None and args.requests is None:
+        raise RemeasureError("give --requests for a reader, --items for a judge, or both")
+    if args.items is None or (args.requests is not None and args.requests.is_file()):
+        role = "judge" if args.items else "reader"
+        found = of_requests(role, args.requests, settings, way, history, args.images_root)
     else:
-        found = of_reader(args.requests, settings, way, history, args.images_root)
+        found = of_judge(args.items, args.study, settings, way, history)
     jsonl.write_json(args.out, found)
     cost = "unknown" if found.usd is None else f"{found.usd.expected:.2f} USD"
     log.info("%s: %d of %d to ask, %s", args.out, found.n_requests - found.n_known, found.n_requests, cost)
@@ -102,9 +115,8 @@ def main(argv=None) -> int:
     """Command-line entry."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--settings", required=True, help="JSON: model, identity, price, judge")
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--requests", type=Path, help="requests.jsonl, for a reader")
-    what.add_argument("--items", type=Path, help="items.jsonl, for a judge")
+    parser.add_argument("--requests", type=Path, help="requests.jsonl; a judge's may be missing")
+    parser.add_argument("--items", type=Path, help="items.jsonl, for a judge")
     parser.add_argument("--study", help="name of the study's module, for a judge")
     parser.add_argument("--executor", required=True, help="how the model is reached: JSON, or a file with it")
     parser.add_argument(

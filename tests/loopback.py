@@ -4,12 +4,14 @@ In a test: ``with Loopback() as server: server.behave = lambda prompt, nth: "res
 As a program it keeps the contract of a model server (``remeasure.model_server``).
 
 A behaviour is one word and perhaps a value: ok | say TEXT | slow SECONDS | hang | status N [RETRY_AFTER] |
-error N CODE | deep N |
+error N CODE | deep N | redirect URL |
+twice | gzip BYTES | raw TEXT | no_usage |
 reset | cut | empty | html | garbage | no_choices | wrong_model | length | filter | refusal | null | echo_key
 """
 
 import argparse
 import asyncio
+import gzip
 import json
 import os
 import sys
@@ -183,6 +185,29 @@ class Loopback:
             number, code = value.split(" ")
             body = json.dumps({"error": {"message": f"told {code}", "code": code}}).encode()
             self._reply(writer, int(number), body)
+        elif word == "redirect":
+            self._reply(writer, 307, b"{}", {"Location": value})
+        elif word == "twice":
+            body = json.dumps(self._document("ok", "", prompt)).encode()
+            self._reply(writer, 200, body)
+            await writer.drain()
+            await asyncio.sleep(0.05)
+            self._reply(writer, 200, body)
+            self.finished[prompt] += 1
+            await writer.drain()
+            await asyncio.sleep(0.1)
+        elif word == "gzip":
+            document = self._document("say", "", prompt)
+            document["choices"][0]["message"]["content"] = "x" * int(value)
+            packed = gzip.compress(json.dumps(document).encode(), 9)
+            self._reply(writer, 200, packed, {"Content-Encoding": "gzip"})
+        elif word == "raw":
+            document = json.dumps(self._document("say", "see HERE", prompt))
+            self._reply(writer, 200, document.replace("HERE", value).encode())
+        elif word == "no_usage":
+            document = self._document("ok", "", prompt)
+            del document["usage"]
+            self._reply(writer, 200, json.dumps(document).encode())
         elif word == "deep":
             self._reply(writer, 200, b'{"choices": ' + b"[" * int(value) + b"]" * int(value) + b"}")
         elif word == "echo_key":

@@ -7,10 +7,12 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 from remeasure import executors, jsonl, options
 from remeasure.errors import RemeasureError
 from remeasure.executors import Call
+from remeasure.files import sha256_file
 from remeasure.journal import FINAL, Journal
 from remeasure.records import JournalEntry, Record, Response
 from remeasure.request_plan import CollectSettings, Plan
@@ -36,6 +38,21 @@ def read_executor(text: str) -> executors.Settings:
         raise jsonl.unreadable(Path(text), error) from None
     except UnicodeDecodeError:
         raise RemeasureError(f"--executor {text}: not UTF-8 text; make the file again") from None
+
+
+def made_files(executor: executors.Settings) -> dict[str, Any]:
+    """Return what belongs to an answer's identity of the files that a server reads and stages of ours made.
+
+    Weights are told apart by the hash that is known beforehand; what OCR read and which lines there are, for
+    example, is known only when it is there: where it changes, the questions are asked again.
+    """
+    files = getattr(executor, "files", {})
+    made = {
+        option: sha256_file(Path(path))
+        for option, path in sorted(files.items())
+        if path.startswith("results/") and not path.startswith("results/sources/") and Path(path).is_file()
+    }
+    return {"made": made} if made else {}
 
 
 def served_files(executor: executors.Settings) -> list[str]:
@@ -107,7 +124,7 @@ def ask(
     n_known = n_keys - len(plan.missing)
     log.info("%d requests, %d outcomes known, %d to ask", len(plan.rows), n_known, len(plan.missing))
     n_others = len(journal) - sum(key in journal for key in {key for _, key in plan.rows})
-    if n_others:
+    if n_others and not plan.is_part:
         log.info("%d further outcomes belong to no request of this file and are kept", n_others)
     if not plan.missing:
         return 0

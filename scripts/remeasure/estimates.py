@@ -275,7 +275,7 @@ def _notes(
     else:
         yield f"output: {ANSWER_TOKENS} tokens per answer, {THINKING_TOKENS} with thinking (assumed)"
     if role == "judge":
-        yield f"judge: every item has an answer of {ANSWER_TOKENS} tokens; kept verdicts are not matched"
+        yield f"judge: before its requests are there, every item has an answer of {ANSWER_TOKENS} tokens"
     if sums.image_tokens is None:
         yield f"images: {sums.n_images} without a formula; name image_tokens of the model"
     if amount is None and way.money is None:

@@ -23,6 +23,7 @@ from remeasure.errors import RemeasureError
 log = logging.getLogger("remeasure.leases")
 _BEAT_S = 10.0
 _STALE_S = 60.0
+_RACE_S = 1.0
 # What a file system without locks says.
 _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL)
 
@@ -55,6 +56,8 @@ class Lease:
             if holder and not self._is_free(holder, is_locked):
                 raise _busy(self.path, holder)
             self._write()
+            if not is_locked:
+                self._check_race()
         except BaseException:
             os.close(self._file)
             raise
@@ -112,6 +115,15 @@ class Lease:
         data = json.dumps(mine).encode()
         os.ftruncate(self._file, 0)
         os.pwrite(self._file, data, 0)
+
+    def _check_race(self) -> None:
+        """Without locks two may have found the lease free at once: the last who wrote has it."""
+        time.sleep(_RACE_S)
+        with open(self.path, "rb") as stream:
+            holder = _read(stream.fileno())
+        if holder.get("token") != self._token:
+            raise _busy(self.path, holder)
+        os.utime(self._file)
 
     def _beat(self) -> None:
         while not self._ended.wait(min(_BEAT_S, self._stale_s / 4)):

@@ -137,8 +137,11 @@ class AskingPlan:
         """
         spec = self.model(run, model)
         way = {"image_tokens": spec.image_tokens, "money": self.money(run, model)}
+        files = dict(spec.files)
+        for option, name in spec.corpus_files.items() if corpus else ():
+            files[option] = f"results/{run}/corpora/{corpus}/{name}"
         if spec.replay is not None:
-            return way | {"kind": "replay", "folder": spec.replay}
+            return way | {"kind": "replay", "folder": spec.replay, "files": files}
         if spec.imported is not None:
             return way | {"kind": "import"} | msgspec.to_builtins(spec.imported)
         way |= {name: getattr(spec, name) for name in ("dialect", "thinking_default", "also_named")}
@@ -152,9 +155,6 @@ class AskingPlan:
         if spec.server is None:
             names = ("base_url", "api_key_env", "requests_per_minute", "tokens_per_minute")
             return way | {"kind": "http"} | {name: getattr(spec, name) for name in names}
-        files = dict(spec.files)
-        for option, name in spec.corpus_files.items() if corpus else ():
-            files[option] = f"results/{run}/corpora/{corpus}/{name}"
         started = {"program": spec.server, "files": files, "options": spec.options}
         return way | {"kind": "server", "ready_timeout_s": spec.ready_timeout_s} | started
 

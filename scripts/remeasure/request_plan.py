@@ -67,6 +67,8 @@ class Plan(Record, kw_only=True):
     """(custom_id, key)."""
     missing: set[str]
     """Keys that must be asked."""
+    is_part: bool = False
+    """Whether other jobs ask the rest of the cell."""
 
 
 class Planner:
@@ -118,7 +120,7 @@ class Planner:
         if not n_lines and not settings.may_be_empty:
             raise RemeasureError(f"{path}: holds no request; check the bench's items and rebuild the file")
         odd.tell()
-        return Plan(rows=rows, missing=missing)
+        return Plan(rows=rows, missing=missing, is_part=shard is not None)
 
     def missing_calls(self, plan: Plan) -> Iterator[Call]:
         """Yield the calls that must be made, in request order, each key once.

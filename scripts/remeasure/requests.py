@@ -4,7 +4,7 @@ import hashlib
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -26,7 +26,7 @@ class Body(Record, kw_only=True, omit_defaults=True):
     model: str
     """Slug of the logical model; the name that a server knows is put in while sending."""
     messages: list[dict[str, Any]]
-    max_tokens: int
+    max_tokens: Annotated[int, msgspec.Meta(ge=1, le=10_000_000)]
     temperature: float | None = None
     top_p: float | None = None
     top_k: int | None = None

@@ -1,6 +1,7 @@
 """What asking says while it works: a line every ten seconds, a bar where somebody watches."""
 
 import logging
+import shutil
 import sys
 import threading
 import time
@@ -32,12 +33,17 @@ class Tally:
         self._thread = threading.Thread(target=self._watch, daemon=True)
 
     def __enter__(self) -> "Tally":
+        if self._has_bar:
+            for handler in logging.getLogger().handlers:
+                handler.addFilter(_clear_line)
         self._thread.start()
         return self
 
     def __exit__(self, *_) -> None:
         self._ended.set()
         self._thread.join()
+        for handler in logging.getLogger().handlers:
+            handler.removeFilter(_clear_line)
 
     def count(self, status: str, error: str | None = None) -> None:
         """Note one outcome; of a failure its class, which is what stands before the colon."""
@@ -73,13 +79,20 @@ class Tally:
         said = time.monotonic()
         while not self._ended.wait(_BAR_EVERY_S if self._has_bar else _EVERY_S):
             if self._has_bar:
-                sys.stderr.write(f"\r\x1b[K{self.bar()}")
+                width = shutil.get_terminal_size().columns - 1
+                sys.stderr.write(f"\r\x1b[K{self.bar()[:width]}")
                 sys.stderr.flush()
             elif time.monotonic() - said >= _EVERY_S:
                 log.info(self.line())
                 said = time.monotonic()
         if self._has_bar:
             sys.stderr.write("\r\x1b[K")
+
+
+def _clear_line(record: logging.LogRecord) -> bool:
+    """Wipe the bar before a line is logged over it."""
+    sys.stderr.write("\r\x1b[K")
+    return True
 
 
 def _duration(seconds: float) -> str:

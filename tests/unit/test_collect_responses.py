@@ -18,7 +18,7 @@ from PIL import Image
 
 import collect_responses
 from loopback import Loopback
-from remeasure import images, jsonl
+from remeasure import collecting, executors, images, jsonl, request_plan
 from remeasure.files import sha256_bytes, sha256_file
 from remeasure.fingerprint import SCRIPTS
 from remeasure.records import ImageRef, JournalEntry, Request, Response
@@ -331,7 +331,7 @@ def test_a_server_that_dies_in_the_middle_is_one_line_with_its_log_and_answers_a
 
 
 def test_two_runs_at_once_on_one_cell(cell, server):
-    server.behave = lambda prompt, nth: "slow 0.2"
+    server.behave = lambda prompt, nth: "slow 4" if server.n_calls == 1 else "ok"
     first = cell.start({"kind": "http", "base_url": server.base_url})
     while not server.n_calls and first.poll() is None:
         time.sleep(0.01)
@@ -430,6 +430,66 @@ def test_nothing_is_sent_where_the_estimate_is_above_the_limit(cell, server, cap
     assert last.startswith("error: ") and "estimate_usd" in last
 
 
+def test_a_request_file_that_is_changed_while_it_is_asked_stops_the_step(cell, server, capsys):
+    def behave(prompt, nth):
+        if server.n_calls == 1:
+            other = [Request(custom_id=f"q-{p}", body=Cell.request(f"other {p}").body) for p in PROMPTS]
+            jsonl.write(cell.folder / "late.jsonl", other)
+            # In place, longer than what has been read ahead.
+            (cell.folder / "requests.jsonl").write_bytes((cell.folder / "late.jsonl").read_bytes())
+        return "slow 0.1"
+
+    server.behave = behave
+    jsonl.write(cell.folder / "requests.jsonl", [cell.request(p) for p in PROMPTS])
+    rows = [Request(custom_id=f"q-{n}", body=Cell.request(f"p{n} " + "x" * 9000).body) for n in range(40)]
+    jsonl.write(cell.folder / "requests.jsonl", rows)
+    assert cell.ask(server, concurrency=1) == 2
+    said = capsys.readouterr().err
+    assert "was changed while it was asked" in said or "not a valid Request record" in said
+    for entry in cell.journal():
+        assert entry.text.startswith(f"answer to p{entry.custom_id.removeprefix('q-')} x")
+
+
+def test_a_file_that_a_stage_made_for_the_server_belongs_to_the_identity(cell, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    made = Path("results/mine/notes.txt")
+    made.parent.mkdir(parents=True)
+    notes = {"environment_file": str(made)}  # any file option of the toy server
+    executor = executors.ServerSettings(
+        program="x.py", files=notes, dialect="embedded", concurrency=1, timeout_s=1
+    )
+    assert collecting.made_files(executor) == {}
+    made.write_text("one")
+    first = collecting.made_files(executor)
+    assert first == {"made": {"environment_file": sha256_bytes(b"one")}}
+    made.write_text("two")
+    assert collecting.made_files(executor) != first
+    weights = {"llm": "results/sources/weights.gguf", "model": "/models/qwen"}
+    assert collecting.made_files(executors.ReplaySettings(folder="old", files=weights)) == {}
+
+
+def test_what_a_reply_without_an_answer_has_used_is_paid_for(cell, server, capsys):
+    server.behave = lambda prompt, nth: "null"
+    arguments = cell.arguments(priced(cell, server, spend_usd=20.0))
+    assert collect_responses.main(arguments) == 2
+    # 3 USD for each of 3 sendings of a request: 9, 18, 27; others may be on their way then.
+    n_calls, wasted = server.n_calls, [entry.wasted["completion_tokens"] for entry in cell.journal()]
+    assert 9 <= n_calls <= 14 and wasted[:3] == [9] * 3
+    assert "spend_usd" in capsys.readouterr().err.rstrip().split("\n")[-1]
+    assert collect_responses.main(arguments) == 2 and server.n_calls == n_calls
+
+
+def test_a_wrong_part_of_a_message_is_one_line(cell, server, capsys):
+    good = {"type": "text", "text": "look"}
+    for part in ("a", None, ["b"], {"type": "image_url"}, {"type": "image_url", "image_url": {"url": 5}}):
+        messages = [{"role": "user", "content": [good, part]}]
+        body = {"model": "toy-slug", "messages": messages, "max_tokens": 9}
+        jsonl.write(cell.folder / "requests.jsonl", [Request(custom_id="q", body=body)])
+        assert cell.ask(server) == 2
+        assert "line 1, request 'q'" in capsys.readouterr().err.rstrip().split("\n")[-1]
+    assert server.n_calls == 0
+
+
 def kill_at_random_moments(folder: Path, n_rounds: int, seed: int) -> None:
     """Kill a cell of 500 requests again and again, finish it, and compare with what the server counted."""
     chance = random.Random(seed)
@@ -518,8 +578,17 @@ def test_a_wrong_shard_is_one_line(cell, server, capsys, name):
     assert "expected NofM with N from 1 to M" in capsys.readouterr().err
 
 
+def test_every_request_belongs_to_exactly_one_shard():
+    keys = [sha256_bytes(str(n).encode()) for n in range(500)]
+    for n in (1, 2, 3, 8):
+        shards = [request_plan.read_shard(f"{number}of{n}") for number in range(1, n + 1)]
+        assert {sum(shard.holds(key) for shard in shards) for key in keys} == {1}
+    # The first twelve digits of the key, as a number, modulo the number of shards.
+    assert request_plan.read_shard("2of8").holds("000000000009" + "f" * 52)
+
+
 def test_two_divisions_of_a_cell_are_not_asked_at_once_and_shards_of_one_are(cell, server):
-    server.behave = lambda prompt, nth: "slow 0.3"
+    server.behave = lambda prompt, nth: "slow 4" if server.n_calls == 1 else "ok"
     executor = {"kind": "http", "base_url": server.base_url, "concurrency": 1}
     first = cell.start(executor, shard="1of2")
     while not server.n_calls and first.poll() is None:

@@ -329,6 +329,12 @@ def test_the_wait_that_a_server_asks_for_holds_for_all_requests():
         run(server, [call(f"p{n}") for n in range(12)], concurrency=1)
     gaps = [later - sooner for sooner, later in zip(server.times, server.times[1:], strict=False)]
     assert [gap >= 0.39 for gap in gaps].count(True) == 1 and server.n_calls == 13
+    with Loopback() as server:
+        server.behave = lambda prompt, nth: "status 429 0.6" if server.n_calls == 3 else "slow 0.05"
+        run(server, [call(f"p{n}") for n in range(12)], concurrency=3)
+    # Those that were sent with it arrive, and then nothing does for as long as was asked.
+    refused = server.times[2]
+    assert not [moment for moment in server.times if refused + 0.1 < moment < refused + 0.58]
 
 
 def test_requests_per_minute_are_kept_from_the_first_second():
@@ -346,6 +352,12 @@ def test_tokens_per_minute_are_guessed_before_and_counted_after():
         # 1,000 tokens are foreseen for each answer, 20,000 a second are allowed; 6 are counted in the end.
         run(server, [call(f"p{n}", max_tokens=1000) for n in range(40)], tokens_per_minute=1_200_000)
     assert time.monotonic() - began < 2.0 and server.n_calls == 40
+    with Loopback() as server:
+        began = time.monotonic()
+        # 1,000 foreseen each, 1,000 a second, one second ahead; nothing tells what was used in the end.
+        server.behave = lambda prompt, nth: "no_usage"
+        run(server, [call(f"p{n}", max_tokens=1000) for n in range(4)], tokens_per_minute=60_000)
+    assert time.monotonic() - began > 1.9
 
 
 @pytest.mark.parametrize(
@@ -394,6 +406,81 @@ def test_twenty_five_failures_in_a_row_are_an_outage_and_stop_the_run():
                 (call(f"p{n}") for n in range(100)), keeper
             )
     assert len(keeper.entries) == 25
+
+
+def test_failures_between_answers_are_no_outage():
+    with Loopback() as server:
+        server.behave = lambda prompt, nth: "ok" if server.n_calls % 20 == 0 else "status 400"
+        entries = run(server, [call(f"p{n}") for n in range(60)], concurrency=1)
+    assert len(entries) == 60 and [e.status for e in entries.values()].count("failed") == 57
+
+
+def test_a_redirect_is_not_followed_so_that_a_key_goes_nowhere_else():
+    with Loopback() as other, Loopback() as server:
+        server.behave = lambda prompt, nth: f"redirect {other.base_url}/chat/completions"
+        entry = run(server, [call("p")])["p"]
+    assert entry.error.startswith("rejected: status 307") and other.n_calls == 0
+
+
+def test_a_step_that_has_ended_does_not_wait_for_its_pace():
+    with Loopback() as server:
+        server.behave = lambda prompt, nth: "status 401"
+        began = time.monotonic()
+        with pytest.raises(RemeasureError, match="refuses the key"):
+            run(server, [call(f"p{n}") for n in range(20)], concurrency=4, requests_per_minute=6)
+    assert time.monotonic() - began < 3
+
+
+def test_a_reply_that_came_twice_is_not_the_answer_to_the_next_question():
+    with Loopback() as server:
+        server.behave = lambda prompt, nth: "twice" if prompt == "p3" else "ok"
+        # Two a second after the first three: the copy comes while the connection is idle.
+        entries = run(server, [call(f"p{n}") for n in range(6)], concurrency=1, requests_per_minute=120)
+    assert [entry.text for entry in entries.values()] == [f"answer to p{n}" for n in range(6)]
+
+
+def test_a_compressed_reply_cannot_fill_memory():
+    with Loopback() as server:
+        server.behave = lambda prompt, nth: "gzip 100000000"
+        entry = run(server, [call("p")])["p"]
+    assert entry.status == "failed" and "larger than" in entry.error and entry.raw is None
+
+
+def test_an_address_that_comes_back_with_another_model_ends_the_step():
+    with Loopback() as server:
+        port = server.port
+        server.behave = lambda prompt, nth: server.close_soon() or "ok" if prompt == "p2" else "ok"
+        again = Loopback("another", port=port)
+        threading.Timer(0.8, again.__enter__).start()
+        with pytest.raises(RemeasureError, match="serves 'another' and not 'toy'"):
+            run(server, [call(f"p{n}") for n in range(30)], concurrency=1)
+    again.__exit__()
+    assert again.n_calls == 0
+
+
+@pytest.mark.parametrize("key", ["EMPTY", "none", "x", "1"])
+def test_a_word_that_stands_for_a_key_changes_no_answer(monkeypatch, key):
+    monkeypatch.setenv("TOY_API_KEY", key)
+    with Loopback() as server:
+        server.behave = lambda prompt, nth: f"say The set is {key}."
+        entry = run(server, [call("p")], api_key_env="TOY_API_KEY")["p"]
+    assert entry.text == f"The set is {key}."
+
+
+def test_the_key_is_found_however_json_writes_it(monkeypatch):
+    monkeypatch.setenv("TOY_API_KEY", "sk-very/secret&key")
+    for written in ("sk-very\\/secret&key", "sk-very/secret\\u0026key", "\\u0073k-very/secret&key"):
+        with Loopback() as server:
+            server.behave = lambda prompt, nth, written=written: f"raw {written}"
+            entry = run(server, [call("p")], api_key_env="TOY_API_KEY")["p"]
+        assert entry.status == "answered" and entry.text == "see [key]" and "secret" not in repr(entry)
+
+
+@pytest.mark.parametrize(
+    "value", ["nan", "inf", "1e400", "-5", "Mon, 01 Jan " + "9" * 30 + " 00:00:00 GMT", "\u00b2"]
+)
+def test_a_wait_that_makes_no_sense_is_no_wait(value):
+    assert retry_after_s(value, 0.0) in (None, 0.0)
 
 
 def test_enough_is_enough():

@@ -59,6 +59,8 @@ class PageReader:
         if request.thinks():
             seen = "\n".join(read.lines) or "There is no evidence to look at."
             text = f"<think>\n{seen}\n</think>\n\n{text}"
+        for stop in request.stops():
+            text = text.partition(stop)[0]
         text, n_tokens, cut = self._llm.limited(text, request.max_tokens)
         return Completion(text, read.reply.prompt_tokens, n_tokens, "length" if cut else "stop")
 

@@ -172,6 +172,8 @@ class ReplaySettings(Way, kw_only=True, tag_field="kind", tag="replay"):
 
     folder: str
     """Every ``journal/*.jsonl`` below it is read."""
+    files: dict[str, str] = {}
+    """What the server would read: part of an answer's identity."""
 
 
 class ImportSettings(Way, kw_only=True, tag_field="kind", tag="import"):

@@ -47,6 +47,8 @@ class Outcome(Record, kw_only=True):
     usage: dict[str, int] | None = None
     model: str | None = None
     error: str | None = None
+    fingerprint: str | None = None
+    """What a hosted service calls the system that answered."""
     raw: Any = None
 
 
@@ -91,6 +93,7 @@ class _Completion(msgspec.Struct):
     choices: list[_Choice]
     model: Any = None
     usage: Any = None
+    system_fingerprint: Any = None
 
 
 class _Used(msgspec.Struct):
@@ -244,7 +247,9 @@ def _of_completion(completion: _Completion, names: tuple[str, ...], raw: Any) ->
     if found is not None and found not in names:
         text = f"asked {names[0]!r}, {one_line(found, 100)!r} answered"
         return Failure(kind="wrong_model", message=text, raw=raw, usage=usage)
-    common = {"finish": finish, "usage": usage, "model": found, "raw": raw}
+    mark = completion.system_fingerprint
+    mark = one_line(mark, 80) if isinstance(mark, str) and mark else None
+    common = {"fingerprint": mark, "finish": finish, "usage": usage, "model": found, "raw": raw}
     if refusal or finish == "content_filter":
         return Outcome(
             status="refused", text=text, error=f"refused: {one_line(refusal or 'content filter')}", **common
@@ -302,7 +307,7 @@ def entry_of(
         error=result.error,
         attempts=attempts,
         seconds=round(seconds, 3),
-        server=server,
+        server=server or (result.fingerprint and f"system {result.fingerprint}"),
         wasted=wasted,
         raw=result.raw,
     )
