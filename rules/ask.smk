@@ -56,7 +56,6 @@ rule ask_shard:
         requests="results/{run}/{study}/{bench}/{arm}/{model}/requests.jsonl",
         executor="results/{run}/{study}/executors/{model}.json",
         files=lambda wildcards: FILES.server_files(wildcards.run, wildcards.study, wildcards.model),
-        allowed=FILES.allowed,
     output:
         record="results/{run}/{study}/{bench}/{arm}/{model}/shards/{shard}.json",
     log:
@@ -86,7 +85,6 @@ rule ask:
         executor="results/{run}/{study}/executors/{model}.json",
         files=lambda wildcards: FILES.server_files(wildcards.run, wildcards.study, wildcards.model),
         shards=FILES.shards,
-        allowed=FILES.allowed,
     output:
         responses="results/{run}/{study}/{bench}/{arm}/{model}/responses.jsonl",
         record="results/{run}/{study}/{bench}/{arm}/{model}/answers.json",
@@ -143,7 +141,6 @@ use rule ask as ask_judge with:
         executor=lambda wildcards: FILES.executor(wildcards.run, wildcards.study, FILES.judge(wildcards)),
         files=lambda wildcards: FILES.server_files(wildcards.run, wildcards.study, FILES.judge(wildcards)),
         shards=[],
-        allowed=FILES.allowed,
     output:
         responses="results/{run}/{study}/{bench}/{arm}/{model}/judge/responses.jsonl",
         record="results/{run}/{study}/{bench}/{arm}/{model}/judge/answers.json",

@@ -43,7 +43,6 @@ use rule ask as ask_agreement with:
             wildcards.run, FILES.audited_study(wildcards), wildcards.judge
         ),
         shards=[],
-        allowed=FILES.allowed,
     output:
         responses="results/{run}/judges/{judge}/responses.jsonl",
         record="results/{run}/judges/{judge}/answers.json",

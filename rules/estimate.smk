@@ -1,8 +1,7 @@
 # What asking will cost, before anything is asked: tokens, dollars and seconds of what has no answer yet.
 #
 # Needs: reader's requests, questions. Makes: {bench}/{arm}/{model}/estimate.json and the same under judge/,
-# results/{run}/tables/{table}.estimate.csv, results/estimate.csv of the configured run; where a run has a limit,
-# results/{run}/estimate_allowed.json, without which nothing of it is asked.
+# results/{run}/tables/{table}.estimate.csv, results/estimate.csv of the configured run. Nothing is made from them.
 
 
 rule estimate:
@@ -128,26 +127,3 @@ use rule make_estimate as publish_estimate with:
         settings=lambda wildcards: json.dumps(
             {"run": config["run"], "places": list(FILES.all_estimated(config["run"]).values())}
         ),
-
-
-rule check_estimate:
-    """Whether a run may be asked: what all its cells still cost together, against its limit."""
-    input:
-        estimates=lambda wildcards: list(FILES.all_estimated(wildcards.run)),
-    output:
-        allowed="results/{run}/estimate_allowed.json",
-    log:
-        "results/{run}/logs/check_estimate.log",
-    benchmark:
-        "results/{run}/logs/check_estimate.benchmark.tsv"
-    conda:
-        "../envs/core.yaml"
-    resources:
-        mem_mb=1000,
-        runtime=10,
-    params:
-        code=code_of("check_estimate.py"),
-        settings=as_json(PLAN.estimate_limit, "run"),
-    shell:
-        'python "$SCRIPTS"/check_estimate.py --settings {params.settings:q} --estimates {input.estimates:q}'
-        " --out {output.allowed:q} 2> {log:q}"

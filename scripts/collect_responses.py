@@ -42,7 +42,7 @@ def collect(args: argparse.Namespace) -> None:
     ):
         spending.add_kept(args.journal / f"{name}.jsonl")
         plan = planner.plan(journal, shard, settled)
-        planner.check_cost(plan, args.journal)
+        planner.check_cost(plan, args.journal, spending.run_usd())
         n_asked = collecting.ask(
             planner.missing_calls(plan),
             plan,

@@ -189,8 +189,14 @@ def seconds(sums: Sums, way: executors.Way, history: History) -> float | None:
     return round(max(bounds), 1) if bounds else None
 
 
-def check_limit(sums: Sums, way: executors.Way, where: str) -> None:
-    """Refuse calls that are expected to cost more than ``limits.estimate_usd``; call it before sending.
+def check_limit(sums: Sums, way: executors.Way, where: str, spent_usd: float = 0.0) -> None:
+    """Refuse calls that are expected to take a run above ``limits.estimate_usd``; call it before sending.
+
+    Args:
+        sums: of the calls.
+        way: how the model is reached.
+        where: the file that holds the calls.
+        spent_usd: what the run has spent already.
 
     Raises:
         RemeasureError: above the limit, or not to be estimated although there is a limit.
@@ -203,11 +209,12 @@ def check_limit(sums: Sums, way: executors.Way, where: str) -> None:
             f"{where}: limits.estimate_usd is {limit:g}, but {sums.n_images} images cannot be priced: the "
             "model names no formula; add `image_tokens` to it, or take the limit out; nothing was sent"
         )
-    if found.expected > limit:
+    if found.expected + spent_usd > limit:
         raise RemeasureError(
             f"{where}: {sums.n} missing requests are estimated at {found.expected:.2f} USD ({found.low:.2f} "
-            f"to {found.high:.2f}), above limits.estimate_usd {limit:g}; nothing was sent: raise the limit, "
-            "or ask fewer items"
+            f"to {found.high:.2f}), and {spent_usd:.2f} USD are spent: above limits.estimate_usd {limit:g}; "
+            "nothing was sent: results/estimate.csv (a target) says what costs how much; raise the limit, or "
+            "ask fewer items"
         )
 
 

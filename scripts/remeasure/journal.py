@@ -243,6 +243,15 @@ def entries(path: Path, kind: type[T] = JournalEntry) -> Iterator[tuple[int, int
             start += len(line)
 
 
+def journals_below(folder: Path) -> list[Path]:
+    """Return every journal of answers below a folder; other stages have journals of their own."""
+    return sorted(
+        path
+        for path in Path(folder).rglob("journal/*.jsonl")
+        if path.is_file() and (path.stem == "answers" or SHARD.fullmatch(path.stem))
+    )
+
+
 def entry_at(file: int, start: int, length: int) -> JournalEntry:
     """Return the entry whose line stands at an offset that ``entries`` gave, from an open file."""
     return _DECODER.decode(os.pread(file, length, start))

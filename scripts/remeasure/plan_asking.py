@@ -36,8 +36,18 @@ class AskingPlan:
         raise NotImplementedError
 
     def model(self, run: str, model: str) -> Model:
-        """Return one model of a run."""
-        return self.run(run).models[model]
+        """Return one model of a run.
+
+        Raises:
+            RemeasureError: the run has none of that name.
+        """
+        known = self.run(run).models
+        if model not in known:
+            raise RemeasureError(
+                f"{self.folder}/runs/{run}.yaml: no model {model!r}{did_you_mean(model, known)}; known: "
+                f"{', '.join(known)}"
+            )
+        return known[model]
 
     def identity(self, run: str, model: str) -> dict[str, Any]:
         """Return everything that can change a model's answers: weights, code, versions, options.
@@ -176,10 +186,6 @@ class AskingPlan:
     def study_executor(self, run: str, study: str, model: str) -> dict[str, Any]:
         """Return how a study reaches a model; what ``describe_executor`` writes."""
         return self.executor(run, model, self.executor_corpus(run, study, model))
-
-    def estimate_limit(self, run: str) -> dict[str, Any]:
-        """Settings of ``check_estimate``."""
-        return {"run": run, "estimate_usd": self.run(run).limits.estimate_usd}
 
     def shards(self, run: str, study: str, bench: str, arm: str) -> int:
         """Return into how many jobs the reader's requests of a cell are split; an import is read in one."""

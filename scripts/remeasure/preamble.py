@@ -112,6 +112,7 @@ def _check_cell(run: str, plan: Plan, cell: Cell, place: str) -> None:
                 f"{place}: studies.{cell.study}.items: {here.items}/{name}.jsonl is not a file; add it"
             )
     plan.request(run, cell.study, cell.bench, cell.arm)
+    plan.shards(run, cell.study, cell.bench, cell.arm)
     plan.grade(run, cell.study, cell.bench, cell.arm)
     plan.items(run, cell.study, cell.bench)
     plan.published_sha256(cell.table)

@@ -150,12 +150,13 @@ class Planner:
             "command again"
         )
 
-    def check_cost(self, plan: Plan, folder: Path) -> None:
+    def check_cost(self, plan: Plan, folder: Path, spent_usd: float) -> None:
         """Refuse to send anything where the missing requests are estimated above the run's limit.
 
         Args:
             plan: what there is to ask.
             folder: the cell's journals; what earlier answers cost makes the estimate better.
+            spent_usd: what the run has spent already.
         """
         money = self._executor.money
         if money is None or money.estimate_usd is None or not plan.missing:
@@ -163,7 +164,7 @@ class Planner:
         with Inspector(self._images_root) as inspector:
             calls = ((call.custom_id, call.body) for call in self.missing_calls(plan))
             sums = estimates.of_calls(calls, inspector, self._executor, kept.read_history(folder))
-        estimates.check_limit(sums, self._executor, str(self._path))
+        estimates.check_limit(sums, self._executor, str(self._path), spent_usd)
 
     def _words(self) -> Callable[[dict[str, Any], str], None]:
         """Return a check that the endpoint can express a body."""

@@ -99,7 +99,7 @@ class Limits(Settings, kw_only=True):
     """What a run may cost; null: no limit."""
 
     estimate_usd: Annotated[float, Meta(ge=0)] | None = None
-    """Nothing is sent by a cell whose missing requests are estimated above this."""
+    """A cell sends nothing where the run's spending and the estimate of what it lacks are above this."""
     spend_usd: Annotated[float, Meta(ge=0)] | None = None
     """Nothing more is sent once all cells of the run together have spent this much."""
 

@@ -119,6 +119,13 @@ class Spending:
         )
         return spent / 1e6
 
+    def run_usd(self) -> float:
+        """Return what the run has spent, this cell included, US dollars; 0 where nothing has a price."""
+        if self._money is None:
+            return 0.0
+        self._read(self._money)
+        return (self.spent_usd or 0.0) + self._others_usd
+
     def words(self) -> str:
         """Return what this cell has spent for a line of progress; empty where it has no price."""
         spent = self.spent_usd

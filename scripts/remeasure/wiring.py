@@ -228,13 +228,6 @@ class Wiring:
         tables = [table for table in cells if all(cell.study in known for cell in cells[table])]
         return self.estimated(run, tables) | self.estimated_judges(run)
 
-    def allowed(self, wildcards) -> list[Any]:
-        """Leave to ask at all, where the run's estimate has a limit; what it says later reruns nothing."""
-        from snakemake.io import ancient
-
-        limited = self.plan.run(wildcards.run).limits.estimate_usd is not None
-        return [ancient(f"results/{wildcards.run}/estimate_allowed.json")] if limited else []
-
     # -- verdicts and tables -------------------------------------------------------------------------------
 
     def verdict(self, wildcards) -> dict[str, Any]:

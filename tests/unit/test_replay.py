@@ -43,6 +43,9 @@ def test_every_journal_below_the_folder_is_read_and_entries_come_back_as_they_we
     write(tmp_path / "nq/base/m/journal/answers.jsonl", entry(1), entry(2, "cut_off"))
     write(tmp_path / "nq/base/m/judge/journal/1of2.jsonl", entry(3, "refused", None))
     write(tmp_path / "nq/base/m/responses.jsonl", entry(4))
+    # What OCR read is kept in a journal of its own kind.
+    (tmp_path / "tiles/journal").mkdir(parents=True)
+    (tmp_path / "tiles/journal/ocr.jsonl").write_text('{"engine": 1}\n')
     replay(keeper, tmp_path, 3, 1, 2)
     assert keeper.entries == [entry(3, "refused", None), entry(1), entry(2, "cut_off")]
     assert not keeper.n_sent

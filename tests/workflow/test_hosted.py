@@ -83,22 +83,16 @@ def test_the_key_of_an_endpoint_is_in_no_file_log_or_process_list(checkout, serv
     assert [path for path in files if KEY.encode() in path.read_bytes()] == []
 
 
-def test_nothing_is_sent_where_the_run_as_a_whole_is_estimated_above_its_limit(checkout, server):
+def test_nothing_is_sent_where_a_cell_is_estimated_above_the_limit(checkout, server):
     with_hosted_judge(checkout, server, estimate_usd=0.0001)
     done = judge(checkout)
     assert done.returncode == 1 and server.n_calls == 0
-    assert "above limits.estimate_usd 0.0001; nothing was sent" in done.stderr
+    assert "0.00 USD are spent: above limits.estimate_usd 0.0001; nothing was sent" in done.stderr
     with_hosted_judge(checkout, server, estimate_usd=5.0)
     done = judge(checkout)
     assert done.returncode == 0, done.stderr
     assert server.n_calls == 20
-    # Estimates that are made again later do not put the responses together again.
-    assert checkout.planned(*(JUDGED.format(cell) for cell in CELLS)).keys() <= {
-        "check_estimate",
-        "estimate",
-        "estimate_judge",
-        "estimate_agreement",
-    }
+    assert checkout.planned(*(JUDGED.format(cell) for cell in CELLS)) == {}
 
 
 def test_a_run_stops_when_its_cells_together_have_spent_enough(checkout, server):

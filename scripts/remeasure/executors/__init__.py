@@ -65,7 +65,7 @@ class Money(Record, kw_only=True):
     spend_usd: float | None = None
     """Nothing more is sent once the run has spent this much."""
     estimate_usd: float | None = None
-    """Nothing at all is sent where the requests that are missing are estimated above this."""
+    """Nothing is sent where the run's spending and the estimate of what is missing are above this."""
     ledger: str
     """Folder in which the cells of a run tell each other what they have spent."""
 

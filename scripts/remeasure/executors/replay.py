@@ -69,7 +69,7 @@ class ReplayExecutor:
         return places
 
     def _journals(self) -> list[Path]:
-        found = sorted(path for path in self._folder.rglob("journal/*.jsonl") if path.is_file())
+        found = journal.journals_below(self._folder)
         if not found:
             problem = "holds no journal/*.jsonl" if self._folder.is_dir() else "is not a folder"
             raise RemeasureError(

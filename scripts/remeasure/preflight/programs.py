@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from remeasure import catalogue, executors
+from remeasure import catalogue, executors, journal
 from remeasure.errors import RemeasureError
 from remeasure.executors.replies import one_line
 from remeasure.fingerprint import SCRIPTS
@@ -116,6 +116,6 @@ def check_stored(plan: Plan, run: str, targets: list[Target], root: Path) -> Gro
 def _replay_problem(folder: str, root: Path, model: str) -> list[str]:
     if not (root / folder).is_dir():
         return [f"models.{model}.replay: {folder} is not a folder; name that of an older run"]
-    if next((root / folder).rglob("journal/*.jsonl"), None) is None:
+    if not journal.journals_below(root / folder):
         return [f"models.{model}.replay: {folder} holds no journal/*.jsonl; name the folder of an older run"]
     return []
