@@ -26,13 +26,10 @@ T = TypeVar("T", bound=Struct)
 Id = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
 # With waits that double up to ``poll_s`` (a minute): five minutes of a service that does not answer. Little
 # is lost by giving up, the next start goes on.
-# Some ten thousand batches; what goes on beyond that goes on for ever.
-_MAX_PAGES = 100
 _TRIES = 10
-# For what the service does not know: a moment after it was made, that passes.
-_TRIES_UNKNOWN = 4
-# Failures after which it is clear that nothing was begun.
-_NOT_HEARD = ("rate_limit", "rejected")
+_MAX_PAGES = 100  # of a list: what goes on beyond ten thousand batches goes on for ever
+_TRIES_UNKNOWN = 4  # for what the service does not know: a moment after it was made, that passes
+_NOT_HEARD = ("rate_limit", "rejected")  # after these it is clear that nothing was begun
 _LONGEST_WAIT_S = 600.0
 OPEN = ("validating", "in_progress", "finalizing", "cancelling")
 ENDED = ("completed", "expired", "cancelled", "failed")
