@@ -1,10 +1,15 @@
 """Shared fixtures: where the embedded weights are, where the repository is, and which vLLM may be used."""
 
+import signal
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
+
+# Started in the background of a shell, this process and all that it starts would ignore SIGINT.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -72,9 +72,16 @@ def terminable() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
+
     # Not KeyboardInterrupt at once: that would strike inside the event loop. As SIGINT, asyncio ends its
     # tasks in order where it runs, and Python raises KeyboardInterrupt everywhere else.
-    before = signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    def told(*_) -> None:
+        # A shell lets what it starts in the background ignore SIGINT; SIGTERM must end it all the same.
+        if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.raise_signal(signal.SIGINT)
+
+    before = signal.signal(signal.SIGTERM, told)
     try:
         yield
     finally:

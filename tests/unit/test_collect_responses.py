@@ -372,6 +372,21 @@ def test_what_is_in_flight_when_the_run_is_told_to_end_is_waited_for_and_kept(ce
     assert server.n_calls == 3 == len(cell.journal())
 
 
+def test_a_run_in_the_background_of_a_shell_ends_with_sigterm_too(cell, server):
+    # Such a process ignores SIGINT; here it is told to end while it waits for its model to be ready.
+    executor = {"kind": "server", "program": LOOPBACK, "options": {"health_after": 60}}
+    words = [sys.executable, str(SCRIPTS / "collect_responses.py"), *cell.arguments(executor)]
+    ignoring = (
+        "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); "
+        "os.execv(sys.argv[1], sys.argv[1:])"
+    )
+    run = subprocess.Popen([sys.executable, "-c", ignoring, *words], stderr=subprocess.PIPE, text=True)
+    while not (cell.folder / "journal" / "server.log").exists() and run.poll() is None:
+        time.sleep(0.02)
+    run.terminate()
+    assert "finished items are kept" in run.communicate(timeout=10)[1] and run.returncode == 130
+
+
 def test_the_second_signal_ends_a_run_at_once(cell, server):
     server.behave = lambda prompt, nth: "hang"
     run = cell.start({"kind": "http", "base_url": server.base_url, "concurrency": 3})
