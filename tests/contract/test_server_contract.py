@@ -244,7 +244,6 @@ def test_a_cell_of_vllm_is_asked(tmp_path, tiny_model):
 @pytest.mark.vllm
 @pytest.mark.timeout(400)
 def test_a_file_is_answered_by_run_batch(tmp_path, tiny_model):
-    pytest.importorskip("remeasure.executors.vllm_batch")
     asker = Server("", "vllm", tmp_path, "")
     contents = {
         "text": "Hello",

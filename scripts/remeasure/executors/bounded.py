@@ -1,14 +1,26 @@
-"""A client for the ``openai`` package whose replies can neither fill memory nor take for ever."""
+"""Replies that can neither fill memory nor take for ever: for aiohttp, and for the ``openai`` package."""
 
 import time
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import aiohttp
     import httpx2
 
 # A list of a hundred batches has some 100 kB; result files are written to disk piece by piece.
 _MAX_BYTES = 16 * 2**20
 _FILE = "/content"
+
+
+async def read(response: "aiohttp.ClientResponse", limit: int) -> bytes | None:
+    """Return the body of a reply, unpacked if it came packed; null where it has more than ``limit`` bytes."""
+    parts, size = [], 0
+    async for part in response.content.iter_any():
+        parts.append(part)
+        size += len(part)
+        if size > limit:
+            return None
+    return b"".join(parts)
 
 
 def client(timeout_s: float) -> "httpx2.Client":

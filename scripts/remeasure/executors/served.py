@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from remeasure.errors import did_you_mean
+from remeasure.executors import bounded
 from remeasure.executors.replies import Failure, of_http, one_line
 from remeasure.records import Record
 
@@ -118,7 +119,7 @@ async def fetch(
     limits = aiohttp.ClientTimeout(total=limit_s)
     try:
         async with session.request(method, url, data=data, allow_redirects=False, timeout=limits) as response:
-            body = await _bounded(response)
+            body = await bounded.read(response, _MAX_BYTES)
     except TimeoutError:
         return Failure(kind="timeout", message=f"no reply within {limit_s:g} s")
     except aiohttp.ClientPayloadError:
@@ -139,17 +140,6 @@ def _redirect(status: int, place: str, clean: Clean) -> Failure:
     place = one_line(clean(place.encode("utf-8", "replace")).decode("utf-8", "replace"), 100)
     text = f"status {status}: leads on to {place}, which is not followed"
     return Failure(kind="redirect", message=text, status=status)
-
-
-async def _bounded(response: "aiohttp.ClientResponse") -> bytes | None:
-    """Return the body of a reply; null where it is longer than anything sensible."""
-    parts, size = [], 0
-    async for part in response.content.iter_any():
-        parts.append(part)
-        size += len(part)
-        if size > _MAX_BYTES:
-            return None
-    return b"".join(parts)
 
 
 def _why_unreachable(error: OSError | Exception) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import aiohttp
 
-from remeasure.executors import Call
+from remeasure.executors import Call, bounded
 from remeasure.executors.keys import Key
 from remeasure.executors.payload import Payloads
 from remeasure.executors.replies import Failure, Outcome, of_http
@@ -136,11 +136,5 @@ async def _read(response: aiohttp.ClientResponse) -> bytes | None:
     """Return the body of a reply; null where it is unreasonably large."""
     is_plain = "Content-Encoding" not in response.headers
     if is_plain and response.content_length is not None and response.content_length <= _MAX_REPLY_BYTES:
-        return await response.read()
-    parts, size = [], 0
-    async for part in response.content.iter_any():
-        parts.append(part)
-        size += len(part)
-        if size > _MAX_REPLY_BYTES:
-            return None
-    return b"".join(parts)
+        return await response.read()  # in one piece, and cheaper
+    return await bounded.read(response, _MAX_REPLY_BYTES)
