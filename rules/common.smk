@@ -12,7 +12,7 @@ from pathlib import Path
 SCRIPTS = Path(workflow.basedir) / "scripts"
 sys.path.insert(0, str(SCRIPTS))
 
-from remeasure import timing
+from remeasure import scratch, timing
 from remeasure.errors import RemeasureError
 from remeasure.fingerprint import code_of, study_code
 from remeasure.plan import Plan
@@ -25,6 +25,8 @@ try:
     PLAN = Plan(SCRIPTS.parent / "config")
     check_config(config, PLAN)
     BROWSER = browser_options(config)
+    # A profile's `default-resources: scratch: "/local/$SLURM_JOB_ID"`; nested processes get it handed down.
+    SCRATCH = scratch.export(scratch.named_in(workflow.resource_settings.default_resources))
 except RemeasureError as error:
     # One line instead of a traceback; nested processes of a cluster job say it in their own log.
     print(f"error: {error}", file=sys.stderr, flush=True)
@@ -37,6 +39,7 @@ FILES = Wiring(PLAN)
 # process of a job to end: the shell waits for the script then, or the script would be killed at once.
 shell.prefix(
     f"trap : TERM; export SCRIPTS={shlex.quote(str(SCRIPTS))}; "
+    + SCRATCH.replace("{", "{{").replace("}", "}}")
     + (
         ""
         if workflow.deployment_settings.deployment_method

@@ -66,9 +66,9 @@ def open_index(index: Path, record: Path, order: Path) -> OpenIndex:
         raise RemeasureError(f"{order}: not the order that {record} was written for; rerun build_index")
     written = list(facts.outputs.values())
     place = scratch.local_copy(index, written[0] if len(written) == 1 else None)
-    opened = vectors.read_index(place, len(ids), identity.dim, mapped=place != index)
-    if sha256_file(place) not in written:
+    if place.is_file() and sha256_file(place) not in written:
         raise RemeasureError(f"{index}: not the index that {record} was written for; rerun build_index")
+    opened = vectors.read_index(place, len(ids), identity.dim, mapped=place != index)
     return OpenIndex(opened, ids, {name: row for row, name in enumerate(ids)}, identity)
 
 

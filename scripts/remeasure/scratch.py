@@ -15,9 +15,9 @@ import re
 import shutil
 import stat
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from remeasure.errors import RemeasureError
 
@@ -67,6 +67,17 @@ def local_copy(path: Path, sha256: str | None = None, is_over: Callable[[], bool
         said = f"{error.filename or folder}: {error.strerror or error}"
     log.info("%s is read in place, no copy in %s: %s", path, folder, said)
     return path
+
+
+def named_in(defaults: Mapping[str, Any] | None) -> str | int | None:
+    """Return the word ``scratch`` of a profile's default-resources as it is written; null without one.
+
+    Args:
+        defaults: ``workflow.resource_settings.default_resources`` of Snakemake 9, which evaluates such words
+            for single jobs only.
+    """
+    found = (defaults or {}).get("scratch")
+    return getattr(found, "raw", None)
 
 
 def export(value: str | int | None) -> str:
