@@ -263,13 +263,14 @@ def test_handlers_are_as_before_when_a_step_has_ended(cell, server):
     def mine(*_):
         pass
 
-    before = signal.signal(signal.SIGTERM, mine)
+    numbers = (signal.SIGTERM, signal.SIGINT)
+    before = [signal.signal(number, mine) for number in numbers]
     try:
         assert cell.ask(server) == 0
-        assert signal.getsignal(signal.SIGTERM) is mine
-        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        assert [signal.getsignal(number) for number in numbers] == [mine, mine]
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
 
 
 def test_the_shell_of_a_rule_waits_for_its_script(root):
