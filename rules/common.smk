@@ -25,7 +25,7 @@ try:
     PLAN = Plan(SCRIPTS.parent / "config")
     check_config(config, PLAN)
     BROWSER = browser_options(config)
-    # A profile's `default-resources: scratch: "/local/$SLURM_JOB_ID"`; nested processes get it handed down.
+    # What a profile's `default-resources` say of a node's own disk; nested processes get it handed down.
     SCRATCH = scratch.export(scratch.named_in(workflow.resource_settings.default_resources))
 except RemeasureError as error:
     # One line instead of a traceback; nested processes of a cluster job say it in their own log.
