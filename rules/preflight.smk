@@ -4,11 +4,11 @@
 
 
 rule preflight:
+    localrule: True
     """All problems of the configured run in one list; exit code 2 where there are any."""
 
     # Its list belongs on the terminal, not in a log: Snakemake hands standard error over.
     handover: True
-    localrule: True
     conda:
         "../envs/core.yaml"
     resources:
