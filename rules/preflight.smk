@@ -3,8 +3,11 @@
 # Needs: nothing that has to be built. Makes: nothing.
 
 
+localrules:
+    preflight,
+
+
 rule preflight:
-    localrule: True
     """All problems of the configured run in one list; exit code 2 where there are any."""
 
     # Its list belongs on the terminal, not in a log: Snakemake hands standard error over.

@@ -2,6 +2,17 @@
 #
 # Needs: config/sources.tsv. Makes: results/sources/<name>.
 
+
+rule prefetch:
+    input:
+        PLAN.sources(config["run"]),
+    """Everything that the configured run takes from outside; nodes without a network need it before the first job."""
+    localrule: True
+    resources:
+        mem_mb=1000,
+        runtime=10,
+
+
 for package, paths in PLAN.catalogue.packages().items():
 
     rule:

@@ -199,8 +199,8 @@ class Wiring:
 
     def ask_needs(self, wildcards) -> Needs:
         """What asking a cell asks of a machine; where parts of it were asked, little is left to do."""
-        is_asked = bool(self.shards(wildcards))
-        return Needs() if is_asked else self.plan.model(wildcards.run, wildcards.model).needs
+        n = self.plan.shards(wildcards.run, wildcards.study, wildcards.bench, wildcards.arm)
+        return Needs() if n > 1 else self.plan.model(wildcards.run, wildcards.model).needs
 
     def shard_needs(self, wildcards) -> Needs:
         """What asking a part of a cell asks of a machine."""
