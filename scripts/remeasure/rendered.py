@@ -6,8 +6,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from remeasure import images, jsonl, tiles
 from remeasure.capture import CapturedPage, RenderSettings
 from remeasure.errors import RemeasureError
@@ -54,6 +52,7 @@ def _stores(
     corpus: Path, own: Path, settings: RenderSettings, facts: dict[str, Any]
 ) -> Iterator[tuple[Path, Path]]:
     """Yield (tiles, manifest) of every finished store of the corpus that was made in the same way."""
+    wanted = jsonl.encode([settings, facts])
     for record in sorted([*corpus.glob("tiles/corpus.json"), *corpus.glob("parts/*/tiles/corpus.json")]):
         store, manifest = record.with_name("tiles.zip"), record.with_name("manifest.jsonl")
         if store == own or not store.is_file() or not manifest.is_file():
@@ -62,8 +61,7 @@ def _stores(
             stage = jsonl.read_json(record, Stage)
         except RemeasureError:
             continue
-        made = (stage.stage, stage.settings, stage.facts)
-        if made == ("render_tiles", msgspec.to_builtins(settings), msgspec.to_builtins(facts)):
+        if stage.stage == "render_tiles" and jsonl.encode([stage.settings, stage.facts]) == wanted:
             with contextlib.suppress(zipfile.BadZipFile, OSError):
                 zipfile.ZipFile(store).close()
                 yield store, manifest
