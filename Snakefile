@@ -31,6 +31,10 @@ rule all:
         judges="results/judges.csv",
 
 
+onstart:
+    obstacles.stop(workflow, PLAN)
+
+
 onsuccess:
     timing.report("results", STARTED)
     timing.note_on_sources("results", STARTED)

@@ -4,6 +4,7 @@
 
 import json
 import os
+import re
 import shlex
 import sys
 import time
@@ -12,7 +13,7 @@ from pathlib import Path
 SCRIPTS = Path(workflow.basedir) / "scripts"
 sys.path.insert(0, str(SCRIPTS))
 
-from remeasure import timing
+from remeasure import obstacles, timing
 from remeasure.errors import RemeasureError
 from remeasure.fingerprint import code_of, study_code
 from remeasure.needs import RuleResources

@@ -270,10 +270,15 @@ def _check_run(run: Run, path: Path) -> None:
     for name, study in run.studies.items():
         place = f"{path}: studies.{name}"
         _known("corpus", study.corpus, run.corpora, f"{place}.corpus")
-        for bench, corpus in study.corpus_of_bench.items():
-            _known("corpus", corpus, run.corpora, f"{place}.corpus_of_bench.{bench}")
         _known("model", study.reader, run.models, f"{place}.reader")
         _known("model", study.judge, run.models, f"{place}.judge")
+        if study.corpus_of_bench and run.models[study.reader].corpus_files:
+            raise RemeasureError(
+                f"{place}.corpus_of_bench: reader {study.reader!r} reads files of one corpus (corpus_files); "
+                "take one of the two out"
+            )
+        for bench, corpus in study.corpus_of_bench.items():
+            _known("corpus", corpus, run.corpora, f"{place}.corpus_of_bench.{bench}")
         for role, encoder in study.encoders.items():
             _known("encoder", encoder, run.encoders, f"{place}.encoders.{role}")
     for judge in run.judge_agreement.judges if run.judge_agreement else ():
