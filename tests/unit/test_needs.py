@@ -79,7 +79,7 @@ def load(tmp_path, text: str):
         ("models: {page-reader-smollm2: {needs: {gpu: 0}}}", "gpu_model 'h100' but gpu: 0"),
         (
             "models: {judge-cross-encoder: {needs: {gpu: 1}}}",
-            r"gpu: 1, but no node is started for it \(where",
+            r"but no node is started for it \(where",
         ),
         ("models: {page-reader-smollm2: {where: moon}}", "Invalid enum value 'moon'"),
         ("encoders: {ocr-bge: {needs: {embedd: {gpu: 1}}}}", "unknown field `embedd`.*embed"),
