@@ -1,7 +1,7 @@
-"""What a site has, as ``slurm/partitions.yaml`` says: partitions with their limits, and how GPUs are asked for.
+"""What a site has, as ``slurm/partitions.yaml`` says: partitions, their limits, and how GPUs are asked for.
 
-The same file is read by Snakemake's SLURM executor, which takes ``partitions:`` and ignores the rest; the choice
-of a partition here is its choice (scoring of snakemake-executor-plugin-slurm 2.8.0, compared by a test).
+The same file is read by Snakemake's SLURM executor, which takes ``partitions:`` and ignores the rest; the
+choice of a partition here is its choice (scoring of snakemake-executor-plugin-slurm 2.8.0; a test compares).
 """
 
 import math
@@ -12,7 +12,7 @@ from typing import Annotated, Any, Protocol
 from msgspec import Meta
 
 from remeasure.errors import RemeasureError, did_you_mean
-from remeasure.yaml_files import Positive, Settings, convert, read_yaml
+from remeasure.yaml_files import Settings, convert, read_yaml
 
 _UNITS_MIN = {"d": 1440.0, "h": 60.0, "m": 1.0, "s": 1 / 60}
 # The executor takes any of these words for the same thing.
@@ -126,8 +126,8 @@ class Site:
             runtime_min: time that it would like, minutes.
 
         Returns:
-            Memory and time that some partition holds that holds ``needs``; both as wished where none does (the
-            first attempt has been refused then).
+            Memory and time that some partition holds that holds ``needs``; both as wished where none does
+            (the first attempt has been refused then).
         """
         wished = (int(mem_mb), int(runtime_min))
         best, best_share = wished, -1.0
@@ -147,9 +147,12 @@ class Site:
         Returns:
             ``slurm_partition`` and ``constraint``, both null where the executor decides by itself.
         """
-        if self.gpus.typed or not needs.gpu or not needs.gpu_model:
+        if self.gpus.typed or not needs.gpu:
             return {"slurm_partition": None, "constraint": None}
-        return {"slurm_partition": self.fits(needs), "constraint": self.gpus.features.get(needs.gpu_model)}
+        return {
+            "slurm_partition": self.fits(needs),
+            "constraint": self.gpus.features.get(needs.gpu_model or ""),
+        }
 
     def sent_model(self, needs: Needs) -> str | None:
         """Return the model of GPU that is sent to the scheduler; null for any, or where it knows none."""
@@ -160,7 +163,8 @@ def load(path: Path) -> Site:
     """Read a site's file.
 
     Raises:
-        RemeasureError: no such file, unknown key, a limit that is no number or time, or names that contradict.
+        RemeasureError: no such file, unknown key, a limit that is no number or time, or names that
+            contradict.
     """
     raw = read_yaml(path)
     known = _File.__struct_fields__
