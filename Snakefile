@@ -33,6 +33,7 @@ rule all:
 
 onstart:
     obstacles.stop(workflow, PLAN)
+    driver.attach(workflow)
 
 
 onsuccess:

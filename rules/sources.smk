@@ -4,9 +4,9 @@
 
 
 rule prefetch:
+    """Everything that the configured run takes from outside; a cluster without network needs it beforehand."""
     input:
         PLAN.sources(config["run"]),
-    """Everything that the configured run takes from outside; nodes without a network need it before the first job."""
     localrule: True
     resources:
         mem_mb=1000,
