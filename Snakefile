@@ -28,7 +28,7 @@ rule all:
     default_target: True
     input:
         tables=[f"results/{table}.csv" for table in PLAN.tables()],
-        judges="results/judges.csv",
+        judges=["results/judges.csv"] if PLAN.run(config["run"]).judge_agreement else [],
 
 
 onstart:
