@@ -6,8 +6,8 @@ from pathlib import Path
 
 DATA = Path(__file__).resolve().parent / "data" / "cluster"
 RUN = "rec_0a1b2c3d-1111-4222-8333-0123456789ab"
-# squeue in the two forms that are used: --format=%i... and --Format=field:mark,...; the jobs are one per line,
-# fields of --Format in its order, separated by <MARK> and ended by <END>.
+# squeue in the two forms that are used, --format=%i... and --Format=field:mark,...; a line per job, fields in
+# the order of --Format, separated by <MARK> and ended by <END>.
 _SQUEUE = """
 import re, sys
 words = dict(word.partition("=")[::2] for word in sys.argv[1:])

@@ -3,8 +3,8 @@
 import time
 
 import pytest
-from clusterkit import DATA, RUN, job_line, on_path, program, squeue
 
+from clusterkit import DATA, RUN, job_line, on_path, program, squeue
 from remeasure.cluster import commands, queue
 from remeasure.errors import RemeasureError
 

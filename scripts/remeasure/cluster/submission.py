@@ -175,7 +175,7 @@ class Submission:
                 cancelled |= set(new)
             if time.monotonic() > until:
                 raise RemeasureError(
-                    f"job {left[0].job_id} on {left[0].node or 'no node'} does not end (state {left[0].state}); "
+                    f"job {left[0].job_id} on {left[0].node or 'no node'} does not end ({left[0].state}); "
                     "tell the cluster's administrators, then run this again"
                 )
             time.sleep(1.0)
