@@ -1,4 +1,4 @@
-"""How the last attempt at a step ended: by its own log, by the log of its cluster job, by the driver's log."""
+"""How the last attempt at a step ended, by its own log, its cluster job's log and the driver's log."""
 
 import os
 import re

@@ -1,7 +1,7 @@
 """What the rules call themselves, their outputs and their logs, read from the text of ``rules/*.smk``.
 
-Loading the workflow would say the same, in seconds. Names of files stand in the rules alone; they are formatted
-by ``snakefmt``, so that a line tells what it is. ``tests/workflow`` compares with what Snakemake says.
+Loading the workflow would say the same, in seconds. Names of files stand in the rules alone; these are
+formatted by ``snakefmt``, so that a line tells what it is. ``tests/workflow`` compares with Snakemake's plan.
 """
 
 import re
@@ -46,9 +46,7 @@ class Rule(NamedTuple):
         """Return the job for wildcards; those that the rule does not know are left out."""
         order = dict.fromkeys(_WILDCARD.findall(self.outputs[0]))
         own = {name: wildcards[name] for name in order}
-        return Made(
-            self.name, own, tuple(out.format(**own) for out in self.outputs), self.log.format(**own)
-        )
+        return Made(self.name, own, tuple(out.format(**own) for out in self.outputs), self.log.format(**own))
 
 
 class RuleFiles:

@@ -89,7 +89,9 @@ def steps(plan: Plan, rules: RuleFiles, run: str, only: str | None = None) -> li
     chosen = [only] if only else known
     files = {path: None for path in plan.sources(run) if path not in _packed(plan)}
     for table in chosen:
-        files.update(dict.fromkeys(_judges(plan, rules, run) if table == JUDGES else _table(plan, run, table)))
+        files.update(
+            dict.fromkeys(_judges(plan, rules, run) if table == JUDGES else _table(plan, run, table))
+        )
         maker = "make_agreement" if table == JUDGES else "make_table"
         files[rules[maker].made(run=run, table=table).outputs[0]] = None
     cells = [cell for table in chosen if table != JUDGES for cell in plan.cells_of(table)]
