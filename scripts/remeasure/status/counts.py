@@ -3,13 +3,14 @@
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from remeasure import gaps, journal
 from remeasure.errors import RemeasureError
 from remeasure.records import Status
+from remeasure.status import stage_files
 from remeasure.status.states import Seen
 from remeasure.status.steps import ASKING, Step
 
@@ -31,11 +32,6 @@ class _Entry(msgspec.Struct):
     status: Status
 
 
-class _Record(msgspec.Struct):
-    counts: dict[str, int] = {}
-    facts: dict[str, Any] = {}
-
-
 def answers(seen: Iterable[Seen], work_dir: Path) -> dict[str, Count]:
     """Return the count of every step that asks, by its first output.
 
@@ -54,7 +50,7 @@ def answers(seen: Iterable[Seen], work_dir: Path) -> dict[str, Count]:
             continue
         total = asked.get(made.outputs[0].rpartition("/")[0])
         if one.state == "done":
-            counted = _counts(work_dir / made.outputs[-1])
+            counted = stage_files.read(work_dir / made.outputs[-1]).counts
             n = sum(counted.get(status, 0) for status in journal.FINAL)
             total = sum(counted.values()) if counted else total
         else:
@@ -65,16 +61,8 @@ def answers(seen: Iterable[Seen], work_dir: Path) -> dict[str, Count]:
 
 
 def _asked(step: Step, work_dir: Path) -> int | None:
-    counted = _counts(work_dir / step.made.outputs[-1])
+    counted = stage_files.read(work_dir / step.made.outputs[-1]).counts
     return counted.get("requests", counted.get("answers"))
-
-
-def _counts(record: Path) -> dict[str, int]:
-    """Return the counts of a stage record; empty where it cannot be read."""
-    try:
-        return msgspec.json.decode(record.read_bytes(), type=_Record).counts
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
-        return {}
 
 
 def _in_journal(responses: Path, log: Path) -> int:

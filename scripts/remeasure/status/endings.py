@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from remeasure.cluster.queue import Job
+
 _TAIL_BYTES = 16_384
 # What failed jobs said stands in the driver's log too, so it can be long.
 _DRIVER_BYTES = 8_000_000
@@ -48,6 +50,20 @@ class JobLog(NamedTuple):
     """In a few words."""
     is_cancelled: bool
     node: str
+
+
+class Ending(NamedTuple):
+    """How an attempt went wrong."""
+
+    why: str
+    job_id: str
+    """Empty for a local step."""
+    node: str
+    """Empty where nothing tells."""
+    log: str
+    """The log that its lines are taken from."""
+    lines: tuple[str, ...]
+    """At most three."""
 
 
 def tail(path: Path, n: int = 3) -> list[str]:
@@ -107,6 +123,30 @@ def job_log(folder: Path) -> JobLog | None:
     node = _NODE.search(text)
     why, is_cancelled = _why(text)
     return JobLog(Path(path), Path(path).stem, at, why, is_cancelled, (node[1] or node[2]) if node else "")
+
+
+def described(log: str, work_dir: Path, kept: JobLog | None, job: Job | None, job_id: str) -> Ending:
+    """Return how an attempt went wrong, with the lines that tell most.
+
+    Args:
+        log: the step's own log.
+        work_dir: what it is relative to.
+        kept: the log that the cluster kept of the attempt.
+        job: what the queue still knows of it.
+        job_id: its number; empty for a local step.
+    """
+    lines = tail(work_dir / log)
+    why = kept.why if kept else ""
+    if not why and job is not None:
+        why = job.state.lower().replace("_", " ")
+    if kept is not None and said_of(work_dir / log) != "error":
+        told = [line for line in tail(kept.path, 200) if " error: *** " in line or "oom" in line.lower()]
+        if told:
+            lines = [*lines[-2:], told[-1]]
+        elif not lines:
+            log, lines = os.path.relpath(kept.path, work_dir), tail(kept.path)
+    node = (job.node if job else "") or (kept.node if kept else "")
+    return Ending(why or "its command failed", job_id, node, log, tuple(lines[-3:]))
 
 
 def _why(text: str) -> tuple[str, bool]:

@@ -100,6 +100,6 @@ def _others(around: states.Surroundings, seen: list[states.Seen], runs: set[str]
         is_ours = Path(event.log).parts[1:2] != () and Path(event.log).parts[1] not in runs
         if event.kind == "failed" and event.log not in known and is_missing and is_ours:
             lines = endings.tail(around.work_dir / event.log)
-            ending = states.Ending("its command failed", event.job_id, "", event.log, tuple(lines))
+            ending = endings.Ending("its command failed", event.job_id, "", event.log, tuple(lines))
             found.append(report.Other(event.rule, ending))
     return found

@@ -54,8 +54,8 @@ def look(work_dir: Path) -> Local:
 def mark(work_dir: Path, output: str) -> tuple[float, str] | None:
     """Return when the job that makes a file was begun, and its number in the cluster; null: it was not.
 
-    Source: ``persistence/file.py`` of Snakemake 9.27: a file below ``.snakemake/incomplete`` whose path is the
-    output's in base64, in pieces of 254 letters. A local job has no number: empty.
+    Source: ``persistence/file.py`` of Snakemake 9.27: a file below ``.snakemake/incomplete`` named by the
+    output's path in base64, in pieces of 254 letters. A local job has no number: empty.
     """
     name = urlsafe_b64encode(output.encode()).decode()
     parts = [name[i : i + 254] for i in range(0, len(name), 254)]

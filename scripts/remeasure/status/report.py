@@ -3,13 +3,16 @@
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
+from remeasure import leases
 from remeasure.cluster.queue import Job
 from remeasure.status import endings, steps
 from remeasure.status.counts import Count
+from remeasure.status.endings import Ending
 from remeasure.status.processes import Driver
-from remeasure.status.states import Ending, Seen, State
+from remeasure.status.states import Seen, State
 
 WIDTH = 100
 # Of what a column sums up, the first of these states is shown.
@@ -277,11 +280,15 @@ def _duration(seconds: float) -> str:
     return f"{seconds // 3600:.0f}:{seconds % 3600 // 60:02.0f} h"
 
 
-def last_lines(seen: Iterable[Seen], work_dir) -> dict[str, str]:
-    """Return the last line of the log of each step that runs."""
+def last_lines(seen: Iterable[Seen], work_dir: Path) -> dict[str, str]:
+    """Return the last line of the log of each step that runs, not of an earlier attempt's."""
     found = {}
     for one in seen:
-        if one.state == "running":
-            lines = endings.tail(work_dir / one.step.made.log, 1)
-            found |= {one.step.made.log: lines[0]} if lines else {}
+        log = work_dir / one.step.made.log
+        age_s = leases.age_s(log)
+        if one.state != "running" or age_s is None or (one.job and age_s > one.job.elapsed_s + 5):
+            continue
+        if lines := endings.tail(log, 1):
+            folder = one.step.made.outputs[0].rpartition("/")[0]
+            found[one.step.made.log] = lines[0].replace(f"{folder}/", "…/")
     return found

@@ -11,26 +11,12 @@ from typing import Literal, NamedTuple
 
 from remeasure import gaps, leases
 from remeasure.cluster.queue import Job
-from remeasure.status import endings, processes
-from remeasure.status.endings import Event
+from remeasure.status import endings, processes, stage_files
+from remeasure.status.endings import Ending, Event
 from remeasure.status.processes import FRESH_S, Local
-from remeasure.status.steps import Step
+from remeasure.status.steps import SOURCES, Step
 
 State = Literal["done", "running", "queued", "failed", "waiting"]
-
-
-class Ending(NamedTuple):
-    """How an attempt went wrong."""
-
-    why: str
-    job_id: str
-    """Empty for a local step."""
-    node: str
-    """Empty where nothing tells."""
-    log: str
-    """The log that its lines are taken from."""
-    lines: tuple[str, ...]
-    """At most three."""
 
 
 class Seen(NamedTuple):
@@ -62,7 +48,36 @@ def see(steps: Iterable[Step], around: Surroundings) -> list[Seen]:
     over: dict[tuple[str, str], Job] = {}
     for job in around.queue or ():  # in order of their numbers: the last counts
         (alive if job.is_alive else over)[_base(job.rule), job.wildcards] = job
-    return [_see(step, around, alive.get(step.made.key), over.get(step.made.key)) for step in steps]
+    seen = [_see(step, around, alive.get(step.made.key), over.get(step.made.key)) for step in steps]
+    return _with_followers(seen, around.work_dir)
+
+
+def _with_followers(seen: list[Seen], work_dir: Path) -> list[Seen]:
+    """Let what was made from files that are to be made again wait too; verified downloads rerun nothing."""
+    inputs = {
+        one.step.made.outputs[0]: stage_files.read(work_dir / one.step.made.outputs[-1]).inputs
+        for one in seen
+        if one.state == "done" and one.step.block != SOURCES
+    }
+    open_ = {
+        path
+        for one in seen
+        if one.state != "done" and one.step.block != SOURCES
+        for path in one.step.made.outputs
+    }
+    is_new = True
+    while is_new:
+        is_new = False
+        for i, one in enumerate(seen):
+            first = one.step.made.outputs[0]
+            if (
+                one.state == "done"
+                and first in inputs
+                and not open_.isdisjoint((*inputs[first], *one.step.behind))
+            ):
+                seen[i], is_new = Seen(one.step, "waiting"), True
+                open_.update(one.step.made.outputs)
+    return seen
 
 
 def _base(rule: str) -> str:
@@ -140,28 +155,11 @@ def _not_under_way(step: Step, around: Surroundings, over: Job | None, log_at: f
     if not is_bad or (event is not None and _is_newer(event.inputs, at, around.work_dir)):
         return Seen(step, "waiting", note="stopped" if said == "stopped" else "")
     job_id = event.job_id if has_failed else over.job_id if over else kept.job_id if kept else ""
-    return Seen(step, "failed", ending=_ending(step, around, said, kept, over, job_id))
+    same = over if over is not None and over.job_id == job_id else None
+    return Seen(step, "failed", ending=endings.described(step.made.log, around.work_dir, kept, same, job_id))
 
 
 def _is_newer(inputs: tuple[str, ...], at: float, work_dir: Path) -> bool:
     """Return whether an attempt is out of date: an input is missing or was made after it."""
     times = [processes.changed_at(work_dir / path) for path in inputs]
     return any(time is None or time > at + 1 for time in times)
-
-
-def _ending(step, around: Surroundings, said: str, kept: endings.JobLog | None, over, job_id: str) -> Ending:
-    own = step.made.log
-    lines = endings.tail(around.work_dir / own)
-    same = over is not None and over.job_id == job_id
-    why = kept.why if kept else ""
-    why = over.state.lower().replace("_", " ") if not why and same else why
-    node = (over.node if same else "") or (kept.node if kept else "")
-    if said != "error" and kept is not None:
-        told = [
-            line for line in endings.tail(kept.path, 200) if " error: *** " in line or "oom" in line.lower()
-        ]
-        if told:
-            lines = [*lines[-2:], told[-1]]
-        elif not lines:
-            own, lines = os.path.relpath(kept.path, around.work_dir), endings.tail(kept.path)
-    return Ending(why or "its command failed", job_id, node, own, tuple(lines[-3:]))

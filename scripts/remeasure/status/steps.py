@@ -48,6 +48,8 @@ class Step(NamedTuple):
     column: str
     rows: tuple[str, ...]
     """Rows of the block that it belongs to: the questions of a bench belong to all cells of the bench."""
+    behind: tuple[str, ...] = ()
+    """First outputs of what a table is made from; other steps say themselves what they read."""
 
 
 class Wildcards(SimpleNamespace):
@@ -88,18 +90,19 @@ def steps(plan: Plan, rules: RuleFiles, run: str, only: str | None = None) -> li
         )
     chosen = [only] if only else known
     files = {path: None for path in plan.sources(run) if path not in _packed(plan)}
+    behind: dict[str, tuple[str, ...]] = {}
     for table in chosen:
-        files.update(
-            dict.fromkeys(_judges(plan, rules, run) if table == JUDGES else _table(plan, run, table))
-        )
+        paths = _judges(plan, rules, run) if table == JUDGES else _table(plan, run, table)
         maker = "make_agreement" if table == JUDGES else "make_table"
-        files[rules[maker].made(run=run, table=table).outputs[0]] = None
+        last = rules[maker].made(run=run, table=table).outputs[0]
+        files |= dict.fromkeys([*paths, last])
+        behind[last] = tuple(rules.maker(path)[1].outputs[0] for path in paths)
     cells = [cell for table in chosen if table != JUDGES for cell in plan.cells_of(table)]
     found: dict[str, Step] = {}
     sources: dict[str, None] = {}
     for path in files:
         rule, made = rules.maker(path)
-        found.setdefault(made.outputs[0], _step(made, cells))
+        found.setdefault(made.outputs[0], _step(made, cells, behind.get(made.outputs[0], ())))
         sources.update(dict.fromkeys(rule.sources))
     fetched = _fetched(plan, run, sources, found)
     return [*fetched, *found.values()]
@@ -143,7 +146,7 @@ def _fetched(plan: Plan, run: str, named: dict[str, None], found: dict[str, Step
     ]
 
 
-def _step(made: Made, cells: list[Cell]) -> Step:
+def _step(made: Made, cells: list[Cell], behind: tuple[str, ...]) -> Step:
     block, column = _COLUMNS.get(made.rule, (SOURCES, "files"))
     at = made.wildcards
     if block == CELLS and "judge" in at:
@@ -162,4 +165,4 @@ def _step(made: Made, cells: list[Cell]) -> Step:
         rows = [made.rule]
     else:
         rows = ["/".join(at[name] for name in ("corpus", "encoder") if name in at)]
-    return Step(made, block, column, tuple(rows))
+    return Step(made, block, column, tuple(rows), behind)
