@@ -75,8 +75,8 @@ def ask(words: list[str], timeout_s: float = 30.0, stdin: str = "") -> Answer:
         raise RemeasureError(f"{words[0]}: says more than {_LIMIT_BYTES:,} bytes; run it by hand and look")
     if is_late and status == -signal.SIGKILL:
         raise RemeasureError(
-            f"{words[0]} gave no answer within {timeout_s:g} s; the controller of the cluster is away or busy: "
-            "wait, or tell its administrators"
+            f"{words[0]} gave no answer within {timeout_s:g} s; the cluster's controller is away or "
+            "busy: wait, or tell its administrators"
         )
     complaint = b"".join(complaints).decode(errors="replace")
     return Answer(status, said.decode(errors="replace"), last_line(complaint))

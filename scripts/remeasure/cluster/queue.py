@@ -78,8 +78,8 @@ def jobs(name: str | None = None, user: str | None = None, timeout_s: float = 30
         timeout_s: how long the answer may take.
 
     Raises:
-        RemeasureError: squeue is missing, does not answer, cannot reach the controller, or says something else
-            than was asked for.
+        RemeasureError: squeue is missing, does not answer, cannot reach the controller, or says something
+            else than was asked for.
     """
     mark = f"_{secrets.token_hex(8)}_"
     end = f"_{secrets.token_hex(8)}_"
@@ -89,7 +89,7 @@ def jobs(name: str | None = None, user: str | None = None, timeout_s: float = 30
     answer = commands.ask([*words, f"--Format={','.join(fields)}"], timeout_s)
     if answer.status != 0:
         raise RemeasureError(
-            f"squeue cannot say what is queued ({answer.complaint}); wait until the controller of the cluster "
+            f"squeue cannot say what is queued ({answer.complaint}); wait until the cluster's controller "
             "answers: `scontrol ping`"
         )
     found = [_job(record, mark) for record in answer.text.split(end)[:-1]]
@@ -162,6 +162,6 @@ def _none(text: str) -> str:
 
 def _garbled(text: str) -> RemeasureError:
     return RemeasureError(
-        f"squeue: its answer is not what --Format asks for ({commands.last_line(text)!r}); look whether a wrapper "
-        "of that name comes first on the PATH"
+        f"squeue: its answer is not what --Format asks for ({commands.last_line(text)!r}); look whether a "
+        "wrapper of that name comes first on the PATH"
     )

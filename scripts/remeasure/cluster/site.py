@@ -1,7 +1,7 @@
-"""What a site has, as ``slurm/partitions.yaml`` says: partitions with their limits, and how GPUs are asked for.
+"""What a site has, as ``slurm/partitions.yaml`` says: partitions, their limits, and how GPUs are asked for.
 
-The same file is read by Snakemake's SLURM executor, which takes ``partitions:`` and ignores the rest; the choice
-of a partition here is its choice (scoring of snakemake-executor-plugin-slurm 2.8.0, compared by a test).
+The same file is read by Snakemake's SLURM executor, which takes ``partitions:`` and ignores the rest; the
+choice of a partition here is its choice (scoring of snakemake-executor-plugin-slurm 2.8.0; a test compares).
 """
 
 import math
@@ -12,9 +12,10 @@ from typing import Annotated, Any, Protocol
 from msgspec import Meta
 
 from remeasure.errors import RemeasureError, did_you_mean
-from remeasure.yaml_files import Positive, Settings, convert, read_yaml
+from remeasure.yaml_files import Settings, convert, read_yaml
 
 _UNITS_MIN = {"d": 1440.0, "h": 60.0, "m": 1.0, "s": 1 / 60}
+_SECTIONS = ("partitions", "gpus")
 # The executor takes any of these words for the same thing.
 _CLUSTER_KEYS = ("cluster", "clusters", "slurm_cluster")
 _Limit = Annotated[float, Meta(gt=0)] | None
@@ -96,11 +97,6 @@ class Gpus(Settings, kw_only=True):
     """Constraint that leads to nodes with a model, for a site whose GPUs have no type."""
 
 
-class _File(Settings, kw_only=True):
-    partitions: Annotated[dict[str, Partition], Meta(min_length=1)]
-    gpus: Gpus = Gpus()
-
-
 class Site:
     """A site: its partitions in the file's order, and how its GPUs are asked for."""
 
@@ -126,8 +122,8 @@ class Site:
             runtime_min: time that it would like, minutes.
 
         Returns:
-            Memory and time that some partition holds that holds ``needs``; both as wished where none does (the
-            first attempt has been refused then).
+            Memory and time that some partition holds that holds ``needs``; both as wished where none does
+            (the first attempt has been refused then).
         """
         wished = (int(mem_mb), int(runtime_min))
         best, best_share = wished, -1.0
@@ -147,9 +143,12 @@ class Site:
         Returns:
             ``slurm_partition`` and ``constraint``, both null where the executor decides by itself.
         """
-        if self.gpus.typed or not needs.gpu or not needs.gpu_model:
+        if self.gpus.typed or not needs.gpu:
             return {"slurm_partition": None, "constraint": None}
-        return {"slurm_partition": self.fits(needs), "constraint": self.gpus.features.get(needs.gpu_model)}
+        return {
+            "slurm_partition": self.fits(needs),
+            "constraint": self.gpus.features.get(needs.gpu_model or ""),
+        }
 
     def sent_model(self, needs: Needs) -> str | None:
         """Return the model of GPU that is sent to the scheduler; null for any, or where it knows none."""
@@ -160,16 +159,22 @@ def load(path: Path) -> Site:
     """Read a site's file.
 
     Raises:
-        RemeasureError: no such file, unknown key, a limit that is no number or time, or names that contradict.
+        RemeasureError: no such file, unknown key, a limit that is no number or time, or names that
+            contradict.
     """
     raw = read_yaml(path)
-    known = _File.__struct_fields__
     for key in raw:
-        if key not in known:
-            hint = did_you_mean(key, known)
-            raise RemeasureError(f"{path}: unknown key {key!r}{hint}; known: {', '.join(known)}")
-    file = convert(_as_names(raw, path), _File, path)
-    for name, partition in file.partitions.items():
+        if key not in _SECTIONS:
+            hint = did_you_mean(key, _SECTIONS)
+            raise RemeasureError(
+                f"{path}: unknown key {str(key)[:80]!r}{hint}; known: {', '.join(_SECTIONS)}"
+            )
+    partitions = {
+        name: _section(value, Partition, f"{path}: partitions.{name}")
+        for name, value in _partitions(raw, path).items()
+    }
+    gpus = _section(raw.get("gpus", {}), Gpus, f"{path}: gpus")
+    for name, partition in partitions.items():
         place = f"{path}: partitions.{name}"
         try:
             partition.max_runtime_min()
@@ -177,25 +182,34 @@ def load(path: Path) -> Site:
             raise RemeasureError(f"{place}.max_runtime: {error}; write 720, 12h or 1-12:00:00") from None
         if partition.available_gpu_models and not partition.max_gpu:
             raise RemeasureError(f"{place}: lists GPU models but no max_gpu; say how many one job may have")
-    for model in file.gpus.features:
-        offered = {m for p in file.partitions.values() for m in p.available_gpu_models or ()}
+    for model in gpus.features:
+        offered = {m for p in partitions.values() for m in p.available_gpu_models or ()}
         if model not in offered:
             hint = did_you_mean(model, offered)
             raise RemeasureError(f"{path}: gpus.features.{model}: no partition lists that model{hint}")
-    return Site(file.partitions, file.gpus)
+    return Site(partitions, gpus)
 
 
-def _as_names(raw: dict[str, Any], path: Path) -> dict[str, Any]:
-    """Check what YAML may have turned into something else than a name."""
+def _partitions(raw: dict[str, Any], path: Path) -> dict[str, Any]:
+    """Return the section of partitions, each with a name; YAML turns some words into something else."""
     found = raw.get("partitions")
-    for name in found if isinstance(found, dict) else ():
+    if not isinstance(found, dict) or not found:
+        raise RemeasureError(f"{path}: names no partitions; add `partitions:` with a line for each")
+    for name in found:
         if not isinstance(name, str) or not name.strip():
             raise RemeasureError(f'{path}: partitions: {name!r} is no name; put it in quotes, like "gpu"')
         if found[name] is None:
             raise RemeasureError(
-                f"{path}: partitions.{name}: says nothing; write {{}} for a partition without limits"
+                f"{path}: partitions.{name}: says nothing; write {{}} where it has no limits"
             )
-    return raw
+    return found
+
+
+def _section(value: Any, kind: type, place: str) -> Any:
+    try:
+        return convert(value, kind, Path(place))
+    except RemeasureError as error:
+        raise RemeasureError(str(error).replace(f"{place}: top level: ", f"{place}: ")) from None
 
 
 def minutes(value: int | float | str) -> float:
