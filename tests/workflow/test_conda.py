@@ -110,6 +110,14 @@ def test_a_second_run_takes_the_environments_that_are_there_without_any_channel(
     assert site.conda.n_created() == 2 and site.ran() == before
 
 
+def test_the_core_environment_is_enough_to_start_the_workflow_on_a_cluster(site):
+    folder = site.ran()["select_pages.py"]["prefix"]
+    words = [f"{folder}/bin/python", "-m", "snakemake", "-s", str(site.project / "Snakefile"), "-n", TILES]
+    words += ["--directory", str(site.directory), "--executor", "slurm", "--jobs", "1", "--config", "run=toy"]
+    done = subprocess.run(words, capture_output=True, text=True, env=site.conda.environment(site.log))
+    assert done.returncode == 0, done.stderr
+
+
 def test_what_another_environment_made_is_made_again_unless_told_otherwise(site):
     without = (TILES, "--config", "run=toy", "--dry-run")
     assert "Software environment definition has changed" in site.made(*without)
@@ -126,7 +134,7 @@ def test_a_package_that_no_channel_has_ends_the_call_and_leaves_no_environment(t
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 def test_the_small_run_in_environments_is_the_small_run(finished, tmp_path):
     site = site_in(tmp_path)
     link_sources(site.directory)
