@@ -122,14 +122,14 @@ def test_published_encoders_run_with_what_they_were_published_with():
 
 
 def rules() -> dict[str, str]:
-    """The text of every rule, by name; a rule that uses another one goes on below that one's text."""
+    """The text of every rule that runs something, by name; below it that of the rule that it uses."""
     found: dict[str, str] = {}
     for path in sorted((ROOT / "rules").glob("*.smk")):
         for text in re.split(r"(?m)^ *(?=(?:use )?rule\b)", path.read_text())[1:]:
             head = re.match(r"(?:use rule (\w+) as (\w+)|rule(?: (\w+))?):?", text)
             name = head[2] or head[3] or f"{path.stem} without a name"
             found[name] = text + (found[head[1]] if head[1] else "")
-    return found
+    return {name: text for name, text in found.items() if "shell:" in text}
 
 
 def environments_of(text: str) -> set[str]:
