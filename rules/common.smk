@@ -13,6 +13,7 @@ SCRIPTS = Path(workflow.basedir) / "scripts"
 sys.path.insert(0, str(SCRIPTS))
 
 from remeasure import timing
+from remeasure.cluster import driver, site
 from remeasure.errors import RemeasureError
 from remeasure.fingerprint import code_of, study_code
 from remeasure.needs import RuleResources
@@ -26,18 +27,20 @@ try:
     PLAN = Plan(SCRIPTS.parent / "config")
     check_config(config, PLAN)
     BROWSER = browser_options(config)
+    SITE = site.find(SCRIPTS.parent / "slurm" / "partitions.yaml")
 except RemeasureError as error:
     # One line instead of a traceback; nested processes of a cluster job say it in their own log.
     print(f"error: {error}", file=sys.stderr, flush=True)
     os._exit(2)
 
 FILES = Wiring(PLAN)
-NEEDS = RuleResources()
+NEEDS = RuleResources(SITE)
 
 # Rules say `python $SCRIPTS/x.py`: to run a printed command by hand, `export SCRIPTS=scripts` first. Without
-# conda the python that runs Snakemake runs the scripts; with it the environment's own.
+# conda the python that runs Snakemake runs the scripts; with it the environment's own. A cluster tells every
+# process of a job to end: the shell waits for the script then, or the script would be killed at once.
 shell.prefix(
-    f"export SCRIPTS={shlex.quote(str(SCRIPTS))}; "
+    f"trap : TERM; export SCRIPTS={shlex.quote(str(SCRIPTS))}; "
     + (
         ""
         if workflow.deployment_settings.deployment_method

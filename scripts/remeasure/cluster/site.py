@@ -190,6 +190,11 @@ def load(path: Path) -> Site:
     return Site(partitions, gpus)
 
 
+def find(path: Path) -> Site | None:
+    """Read the file of the site that this checkout is set up for; null where there is none."""
+    return load(path) if path.exists() else None
+
+
 def _partitions(raw: dict[str, Any], path: Path) -> dict[str, Any]:
     """Return the section of partitions, each with a name; YAML turns some words into something else."""
     found = raw.get("partitions")
