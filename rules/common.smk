@@ -15,6 +15,7 @@ sys.path.insert(0, str(SCRIPTS))
 from remeasure import timing
 from remeasure.errors import RemeasureError
 from remeasure.fingerprint import code_of, study_code
+from remeasure.needs import RuleResources
 from remeasure.plan import Plan
 from remeasure.preamble import browser_options, check_config
 from remeasure.wiring import Wiring, as_json, as_options, watching
@@ -31,6 +32,7 @@ except RemeasureError as error:
     os._exit(2)
 
 FILES = Wiring(PLAN)
+NEEDS = RuleResources()
 
 # Rules say `python $SCRIPTS/x.py`: to run a printed command by hand, `export SCRIPTS=scripts` first. Without
 # conda the python that runs Snakemake runs the scripts; with it the environment's own.

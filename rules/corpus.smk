@@ -14,6 +14,7 @@ rule select_pages:
         "results/{run}/corpora/{corpus}/logs/select_pages.log",
     benchmark:
         "results/{run}/corpora/{corpus}/logs/select_pages.benchmark.tsv"
+    localrule: True
     conda:
         "../envs/core.yaml"
     resources:
@@ -45,10 +46,9 @@ rule render_tiles:
     priority: 50
     conda:
         "../envs/render.yaml"
-    threads: 2
+    threads: NEEDS.threads(lambda wildcards: FILES.corpus_needs(wildcards).render, 2)
     resources:
-        mem_mb=3000,
-        runtime=120,
+        **NEEDS.of(lambda wildcards: FILES.corpus_needs(wildcards).render, mem_mb=3000, runtime=120),
     params:
         code=code_of("render_tiles.py"),
         settings=as_json(PLAN.render, "run", "corpus"),
@@ -75,10 +75,9 @@ rule read_tiles:
     priority: 50
     conda:
         "../envs/core.yaml"
-    threads: 2
+    threads: NEEDS.threads(lambda wildcards: FILES.corpus_needs(wildcards).ocr, 2)
     resources:
-        mem_mb=3000,
-        runtime=120,
+        **NEEDS.of(lambda wildcards: FILES.corpus_needs(wildcards).ocr, mem_mb=3000, runtime=120),
     params:
         code=code_of("read_tiles.py"),
         settings=as_json(PLAN.ocr, "run", "corpus"),
@@ -105,9 +104,9 @@ rule extract_text:
         "results/{run}/corpora/{corpus}/logs/extract_text.benchmark.tsv"
     conda:
         "../envs/core.yaml"
+    threads: NEEDS.threads(lambda wildcards: FILES.corpus_needs(wildcards).text, 1)
     resources:
-        mem_mb=1000,
-        runtime=60,
+        **NEEDS.of(lambda wildcards: FILES.corpus_needs(wildcards).text, mem_mb=1000, runtime=60),
     params:
         code=code_of("extract_text.py"),
         settings=as_json(PLAN.text, "run", "corpus"),

@@ -18,10 +18,9 @@ rule embed:
     priority: 40
     conda:
         "../envs/core.yaml"
-    threads: 1
+    threads: NEEDS.threads(lambda wildcards: FILES.encoder_needs(wildcards).embed, 1)
     resources:
-        mem_mb=2000,
-        runtime=60,
+        **NEEDS.of(lambda wildcards: FILES.encoder_needs(wildcards).embed, mem_mb=2000, runtime=60),
     params:
         code=code_of("embed.py"),
         settings=as_json(PLAN.embed, "run", "encoder"),
@@ -45,9 +44,9 @@ rule build_index:
         "results/{run}/corpora/{corpus}/{encoder}/logs/build_index.benchmark.tsv"
     conda:
         "../envs/core.yaml"
+    threads: NEEDS.threads(lambda wildcards: FILES.encoder_needs(wildcards).index, 1)
     resources:
-        mem_mb=2000,
-        runtime=60,
+        **NEEDS.of(lambda wildcards: FILES.encoder_needs(wildcards).index, mem_mb=2000, runtime=60),
     params:
         code=code_of("build_index.py"),
         settings=as_json(PLAN.index, "run", "encoder"),

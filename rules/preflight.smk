@@ -3,6 +3,10 @@
 # Needs: nothing that has to be built. Makes: nothing.
 
 
+localrules:
+    preflight,
+
+
 rule preflight:
     """All problems of the configured run in one list; exit code 2 where there are any."""
 

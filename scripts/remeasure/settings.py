@@ -12,6 +12,7 @@ from msgspec import Meta
 
 from remeasure.errors import RemeasureError, did_you_mean
 from remeasure.models import Model, check_model
+from remeasure.needs import CorpusNeeds, EncoderNeeds, check_needs
 from remeasure.yaml_files import Count, Positive, Seconds, Settings, convert, merge, read_yaml
 
 
@@ -50,6 +51,8 @@ class Corpus(Settings, kw_only=True):
     render: Render
     ocr: Ocr
     text: Text
+    needs: CorpusNeeds = CorpusNeeds()
+    """What its stages ask of a machine."""
 
 
 class Training(Settings, kw_only=True):
@@ -73,6 +76,8 @@ class Encoder(Settings, kw_only=True):
     max_tokens: Positive | None = None
     size_px: Positive | None = None
     training: Training | None = None
+    needs: EncoderNeeds = EncoderNeeds()
+    """What its stages ask of a machine."""
 
 
 class StudyRun(Settings, kw_only=True):
@@ -234,7 +239,10 @@ def _check_run(run: Run, path: Path) -> None:
     for slug in [*run.corpora, *run.encoders, *run.models]:
         if not SLUG.match(slug):
             raise RemeasureError(f"{path}: name {slug!r} may hold only a-z, 0-9, _ and -; rename it")
+    for name, corpus in run.corpora.items():
+        check_needs(corpus.needs, f"{path}: corpora.{name}.needs")
     for name, encoder in run.encoders.items():
+        check_needs(encoder.needs, f"{path}: encoders.{name}.needs")
         _known("unit", encoder.unit, UNITS, f"{path}: encoders.{name}")
         if encoder.training and encoder.training.base == name:
             raise RemeasureError(f"{path}: encoders.{name}.training.base: the encoder itself; name another")

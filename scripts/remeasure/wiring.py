@@ -4,11 +4,14 @@ Verified sources are marked ``ancient``: their content is fixed by hash, so thei
 """
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from remeasure import gaps, lineage
+from remeasure.errors import RemeasureError
+from remeasure.needs import CorpusNeeds, EncoderNeeds, Needs
 from remeasure.plan import Plan
 
 UNIT_FILES = {
@@ -177,6 +180,69 @@ class Wiring:
         """The file of an original system that a model's answers are taken from, where they are."""
         path = self.plan.imported(wildcards.run, wildcards.study, wildcards.bench, wildcards.arm, model)
         return {"imported": path} if path else {}
+
+    # -- machines ------------------------------------------------------------------------------------------
+
+    def corpus_needs(self, wildcards) -> CorpusNeeds:
+        """What the stages of a corpus ask of a machine."""
+        return self.plan.corpus(wildcards.run, wildcards.corpus).needs
+
+    def encoder_needs(self, wildcards) -> EncoderNeeds:
+        """What the stages of an encoder ask of a machine."""
+        return self.plan.encoder(wildcards.run, wildcards.encoder).needs
+
+    def search_needs(self, wildcards) -> Needs:
+        """What a search asks of a machine: as much as the encoder that reads its questions."""
+        arm = self.plan.study(wildcards.study).arms[wildcards.arm]
+        encoder = self.plan.encoder_of(wildcards.run, wildcards.study, arm.retriever)
+        return self.plan.encoder(wildcards.run, encoder).needs.search
+
+    def ask_needs(self, wildcards) -> Needs:
+        """What asking a cell asks of a machine; where parts of it were asked, little is left to do."""
+        n = self.plan.shards(wildcards.run, wildcards.study, wildcards.bench, wildcards.arm)
+        return Needs() if n > 1 else self.plan.model(wildcards.run, wildcards.model).needs
+
+    def shard_needs(self, wildcards) -> Needs:
+        """What asking a part of a cell asks of a machine."""
+        return self.plan.model(wildcards.run, wildcards.model).needs
+
+    def judge_needs(self, wildcards) -> Needs:
+        """What judging a cell asks of a machine."""
+        return self.plan.model(wildcards.run, self.judge(wildcards)).needs
+
+    def agreement_needs(self, wildcards) -> Needs:
+        """What one of the compared judges asks of a machine."""
+        return self.plan.model(wildcards.run, wildcards.judge).needs
+
+    def on_login(self, role: str) -> str:
+        """Return what the wildcard ``run`` must match where a model is asked beside the planning Snakemake.
+
+        A look-ahead over the rest of the path ties the run to the model: a model of the same name may be
+        reached in another way in another run.
+
+        Args:
+            role: reader, judge or agreement.
+        """
+        found = []
+        for run in self.plan.runs():
+            try:
+                known = self.plan.run(run)
+            except RemeasureError:  # said when that run is asked for
+                continue
+            here = "|".join(re.escape(name) for name, model in known.models.items() if model.on_login())
+            judged = "|".join(
+                re.escape(name)
+                for name, study in known.studies.items()
+                if known.models[study.judge].on_login()
+            )
+            rest = {
+                "reader": here and f"/[^/]+/[^/]+/[^/]+/(?:{here})/(?!judge/)",
+                "judge": judged and f"/(?:{judged})/[^/]+/[^/]+/[^/]+/judge/",
+                "agreement": here and f"/judges/(?:{here})/",
+            }[role]
+            if rest:
+                found.append(f"{re.escape(run)}(?={rest})")
+        return "|".join(found) or "(?!)"
 
     # -- costs ---------------------------------------------------------------------------------------------
 
