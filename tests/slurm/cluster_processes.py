@@ -88,13 +88,14 @@ def kill(pids: Iterable[int], limit_s: float = 5) -> list[int]:
     return sorted(doomed)
 
 
-def of_jobs(cluster: str) -> Iterator[int]:
-    """Yield the processes whose environment says that they belong to a job of a cluster."""
+def of_jobs(cluster: str, jobs: set[int] | None = None) -> Iterator[int]:
+    """Yield the processes whose environment says that they belong to a job of a cluster, or to one of some."""
     mark = f"SLURM_CLUSTER_NAME={cluster}".encode()
     for pid in _pids():
         with contextlib.suppress(OSError):
             words = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-            if mark in words and any(word.startswith(b"SLURM_JOB_ID=") for word in words):
+            named = [int(word[13:]) for word in words if word.startswith(b"SLURM_JOB_ID=")]
+            if mark in words and named and (jobs is None or named[-1] in jobs):
                 yield pid
 
 

@@ -132,9 +132,9 @@ class VirtualCluster:
         record = self.layout.job_record
         return [parse_ended(line) for line in record.read_text().splitlines()] if record.exists() else []
 
-    def job_processes(self) -> list[int]:
-        """Return the processes that belong to jobs of this cluster."""
-        return sorted(of_jobs(self.layout.name))
+    def job_processes(self, jobs: set[int] | None = None) -> list[int]:
+        """Return the processes that belong to jobs of this cluster, or to those with some numbers."""
+        return sorted(of_jobs(self.layout.name, jobs))
 
     # Parts
 
