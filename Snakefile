@@ -30,6 +30,10 @@ rule all:
         judges="results/judges.csv",
 
 
+onstart:
+    driver.attach(workflow)
+
+
 onsuccess:
     timing.report("results", STARTED)
     timing.note_on_sources("results", STARTED)

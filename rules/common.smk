@@ -13,6 +13,7 @@ SCRIPTS = Path(workflow.basedir) / "scripts"
 sys.path.insert(0, str(SCRIPTS))
 
 from remeasure import timing
+from remeasure.cluster import driver, site
 from remeasure.errors import RemeasureError
 from remeasure.fingerprint import code_of, study_code
 from remeasure.needs import RuleResources
@@ -26,13 +27,14 @@ try:
     PLAN = Plan(SCRIPTS.parent / "config")
     check_config(config, PLAN)
     BROWSER = browser_options(config)
+    SITE = site.find(SCRIPTS.parent / "slurm" / "partitions.yaml")
 except RemeasureError as error:
     # One line instead of a traceback; nested processes of a cluster job say it in their own log.
     print(f"error: {error}", file=sys.stderr, flush=True)
     os._exit(2)
 
 FILES = Wiring(PLAN)
-NEEDS = RuleResources()
+NEEDS = RuleResources(SITE)
 
 # Rules say `python $SCRIPTS/x.py`: to run a printed command by hand, `export SCRIPTS=scripts` first. Without
 # conda the python that runs Snakemake runs the scripts; with it the environment's own.

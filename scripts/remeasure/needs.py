@@ -5,13 +5,16 @@ rule says. Rules never say where something runs: which partition has such machin
 """
 
 from collections.abc import Callable
-from typing import Annotated, Any, Protocol
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 from msgspec import Meta
 
 from remeasure.errors import RemeasureError
 from remeasure.yaml_files import Count, Positive, Settings
+
+if TYPE_CHECKING:
+    from remeasure.cluster.site import Site
 
 # As SLURM writes the type of a GPU; compared letter by letter.
 GpuModel = Annotated[str, Meta(pattern=r"\A[A-Za-z0-9_.]+\Z")]
@@ -65,24 +68,14 @@ def check_needs(needs: Settings, place: str) -> None:
         raise RemeasureError(f"{place}: gpu_model {needs.gpu_model!r} but gpu: 0; say how many, `gpu: 1`")
 
 
-class Site(Protocol):
-    """What is known of the cluster that jobs are sent to (``cluster.site``)."""
-
-    def cap(self, needs: Needs) -> Needs:
-        """Return needs that have grown with attempts, never beyond what a partition allows."""
-
-    def extra_resources(self) -> dict[str, Callable[[Needs], Any]]:
-        """Return further resources that the site wants, each as a function of the needs."""
-
-
 class RuleResources:
     """Turns what steps need into what rules say under ``threads:`` and ``resources:``.
 
     Args:
-        site: the cluster that jobs are sent to; null: this machine.
+        site: the cluster that jobs may be sent to (``cluster.site.Site``); null: none is described.
     """
 
-    def __init__(self, site: Site | None = None) -> None:
+    def __init__(self, site: "Site | None" = None) -> None:
         self._site = site
 
     def threads(self, find: Callable[[Any], Needs], usual: int) -> Callable[[Any], int]:
@@ -106,25 +99,30 @@ class RuleResources:
             runtime: time limit where they say nothing, minutes.
         """
 
-        def needs(wildcards, attempt: int = 1) -> Needs:
-            plain = find(wildcards)
-            grown = msgspec.structs.replace(
-                plain,
-                mem_mb=(plain.mem_mb or mem_mb) * attempt,
-                runtime_min=(plain.runtime_min or runtime) * attempt,
+        def first(wildcards) -> Needs:
+            found = find(wildcards)
+            return msgspec.structs.replace(
+                found, mem_mb=found.mem_mb or mem_mb, runtime_min=found.runtime_min or runtime
             )
-            return self._site.cap(grown) if self._site else grown
+
+        def grown(wildcards, attempt: int) -> tuple[int, int]:
+            needs = first(wildcards)
+            wished = needs.mem_mb * attempt, needs.runtime_min * attempt
+            return self._site.cap(needs, *wished) if self._site else wished
 
         def gpu_model(wildcards) -> str | None:
-            return needs(wildcards).gpu_model
+            return self._site.sent_model(first(wildcards)) if self._site else first(wildcards).gpu_model
 
         named: dict[str, Callable[..., Any]] = {
-            "gpu": lambda wildcards: needs(wildcards).gpu,
+            "gpu": lambda wildcards: first(wildcards).gpu,
             "gpu_model": gpu_model,
-            "mem_mb": lambda wildcards, attempt: needs(wildcards, attempt).mem_mb,
-            "runtime": lambda wildcards, attempt: needs(wildcards, attempt).runtime_min,
+            "mem_mb": lambda wildcards, attempt: grown(wildcards, attempt)[0],
+            "runtime": lambda wildcards, attempt: grown(wildcards, attempt)[1],
         }
-        for name, function in (self._site.extra_resources() if self._site else {}).items():
-            # Bound now: a loop variable would be the last one for all.
-            named[name] = lambda wildcards, function=function: function(needs(wildcards))
+        # Only where they decide something: what a rule says beats what the profile says for every job.
+        if self._site and not self._site.gpus.typed:
+            named["slurm_partition"] = lambda wildcards: self._site.extra_resources(first(wildcards))[
+                "slurm_partition"
+            ]
+            named["constraint"] = lambda wildcards: self._site.extra_resources(first(wildcards))["constraint"]
         return named

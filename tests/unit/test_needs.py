@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from remeasure import settings
+from remeasure.cluster.site import Gpus, Partition, Site
 from remeasure.errors import RemeasureError
 from remeasure.needs import EncoderNeeds, Needs, RuleResources, check_needs
 from remeasure.plan import Plan
@@ -40,22 +41,28 @@ def test_threads_are_the_rules_unless_a_run_says_otherwise():
     assert RuleResources().threads(lambda _: Needs(threads=16), 2)(None) == 16
 
 
-def test_a_site_limits_growth_and_adds_what_it_wants():
-    class Untyped:
-        def cap(self, needs):
-            return Needs(gpu=needs.gpu, mem_mb=min(needs.mem_mb, 1500), runtime_min=needs.runtime_min)
+def site(**gpus) -> Site:
+    h100 = Partition(max_runtime=60, max_mem_mb=1500, max_gpu=1, available_gpu_models=["h100"])
+    return Site({"big": h100, "cpu": Partition(max_mem_mb=900)}, Gpus(**gpus))
 
-        def extra_resources(self):
-            return {"slurm_partition": lambda needs: f"gpu{needs.gpu}", "constraint": lambda needs: None}
 
-    assert granted(Needs(gpu=1, gpu_model="h100"), attempt=2, site=Untyped()) == {
+def test_growth_ends_at_what_the_partition_gives():
+    needs = Needs(gpu=1, gpu_model="h100")
+    assert granted(needs, attempt=3, site=site()) == {
         "gpu": 1,
-        "gpu_model": None,
+        "gpu_model": "h100",
         "mem_mb": 1500,
         "runtime": 60,
-        "slurm_partition": "gpu1",
-        "constraint": None,
     }
+
+
+def test_where_gpus_have_no_types_the_partition_and_its_feature_lead_to_the_model():
+    untyped = site(typed=False, features={"h100": "h100&80g"})
+    asked = granted(Needs(gpu=1, gpu_model="h100"), site=untyped)
+    assert (asked["gpu"], asked["gpu_model"]) == (1, None)
+    assert (asked["slurm_partition"], asked["constraint"]) == ("big", "h100&80g")
+    plain = granted(Needs(mem_mb=800), site=untyped)
+    assert (plain["slurm_partition"], plain["constraint"]) == (None, None)
 
 
 def test_a_model_of_gpu_without_a_number_is_one_line():

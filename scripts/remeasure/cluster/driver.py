@@ -125,7 +125,7 @@ def _about_left_over(left: list[queue.Job]) -> str:
     runs = " ".join(f"scancel --name={run};" for run in sorted({job.run_name for job in left}))
     return (
         f"jobs of a driver that was killed still run in this folder: {shown}{more}; they would write the "
-        f"same files: wait for them, or `{runs}` then the same command (scripts/submit.py does this by itself)"
+        f"same files: wait for them, or `{runs}` then the same command (scripts/submit.py does it)"
     )
 
 

@@ -189,6 +189,11 @@ def load(path: Path) -> Site:
     return Site(file.partitions, file.gpus)
 
 
+def find(path: Path) -> Site | None:
+    """Read the file of the site that this checkout is set up for; null where there is none."""
+    return load(path) if path.exists() else None
+
+
 def _as_names(raw: dict[str, Any], path: Path) -> dict[str, Any]:
     """Check what YAML may have turned into something else than a name."""
     found = raw.get("partitions")
