@@ -89,7 +89,7 @@ def kill(pids: Iterable[int], limit_s: float = 5) -> list[int]:
 
 
 def of_jobs(cluster: str, jobs: set[int] | None = None) -> Iterator[int]:
-    """Yield the processes whose environment says that they belong to a job of a cluster, or to one of some."""
+    """Yield the processes whose environment says that they belong to jobs of a cluster, all or some."""
     mark = f"SLURM_CLUSTER_NAME={cluster}".encode()
     for pid in _pids():
         with contextlib.suppress(OSError):

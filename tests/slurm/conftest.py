@@ -78,17 +78,10 @@ def undisturbed(local_run, tmp_path_factory) -> Clone:
     shutil.copy(Path(__file__).with_name("serve_standin.py"), made.path("scripts"))
     rows = ["study\tbench\tarm\ttable", *(f"pixelrag\t{cell}\ttable1" for cell in SMALL_CELLS)]
     made.path("config/cells.tsv").write_text("\n".join(rows) + "\n")
-    change(made, "config/studies/pixelrag.yaml", "\ncontrasts: [", "\ncontrasts: [[base, naive]] # [")
-    change(made, "config/runs/ci.yaml", "items_per_bench: 4", "items_per_bench: 4, reader: stand-in")
+    made.change("config/studies/pixelrag.yaml", "\ncontrasts: [", "\ncontrasts: [[base, naive]] # [")
+    made.change("config/runs/ci.yaml", "items_per_bench: 4", "items_per_bench: 4, reader: stand-in")
     with open(made.path("config/runs/ci.yaml"), "a") as run:
         run.write(STAND_IN)
     driver = made.program(["snakemake", "--cores", "2", "results/table1.csv", "--config", "run=ci"])
     assert driver.wait(120) == 0, driver.said()
     return made
-
-
-def change(made: Clone, name: str, old: str, new: str) -> None:
-    """Replace a text that stands once in a file of a copy."""
-    text = made.path(name).read_text()
-    assert text.count(old) == 1, f"{name}: {old!r}"
-    made.path(name).write_text(text.replace(old, new))

@@ -114,6 +114,12 @@ class Clone:
         """Return a path of the copy."""
         return self.folder / name
 
+    def change(self, name: str, old: str, new: str) -> None:
+        """Replace a text that stands once in a file of the copy."""
+        text = self.path(name).read_text()
+        assert text.count(old) == 1, f"{name}: {old!r}"
+        self.path(name).write_text(text.replace(old, new))
+
 
 def clone(target: Path) -> Clone:
     """Copy the project without anything that was made; the verified sources are linked."""

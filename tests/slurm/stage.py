@@ -60,7 +60,7 @@ class Stage:
         self.same_as_undisturbed()
 
     def same_as_undisturbed(self) -> None:
-        """Compare all results, and look for answers that were paid for twice and for processes that stayed."""
+        """Compare all results, look for answers paid for twice and for processes that stayed."""
         expected, found = (bytes_of(it.folder) for it in (self.undisturbed, self.made))
         assert sorted(found) == sorted(expected)
         assert [name for name in expected if found[name] != expected[name]] == []

@@ -14,7 +14,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from cluster_processes import wait_for
-from conftest import change
 from slurmkit import FAST, TABLE
 from stage import CELL, N_QUESTIONS, Stage, set_stage
 
@@ -36,8 +35,8 @@ def scancel_by_hand(stage: Stage) -> None:
 
 def time_limit(stage: Stage) -> None:
     """Before the limit asking is told to end: what it has is kept, and the next attempt goes on."""
-    change(stage.made, "config/runs/ci.yaml", "runtime_min: 5", "runtime_min: 1")
-    change(stage.made, "slurm/config.yaml", '  ask: {slurm_extra: "--signal=TERM@120"}', TERM_AT_20_S)
+    stage.made.change("config/runs/ci.yaml", "runtime_min: 5", "runtime_min: 1")
+    stage.made.change("slurm/config.yaml", '  ask: {slurm_extra: "--signal=TERM@120"}', TERM_AT_20_S)
     driver = stage.start(seconds=14)
     stage.ends_well(driver, 400)
     jobs = stage.jobs()
@@ -52,7 +51,7 @@ TERM_AT_20_S = '  ask: {slurm_extra: "--signal=TERM@20"}'
 
 def out_of_memory(stage: Stage) -> None:
     """A job that is killed for its memory is sent again with more."""
-    change(stage.made, *ON_CPU)
+    stage.made.change(*ON_CPU)
     driver = stage.start(hunger_mb=1800)
     stage.ends_well(driver)
     jobs = stage.jobs()
@@ -62,7 +61,7 @@ def out_of_memory(stage: Stage) -> None:
 
 def node_down(stage: Stage) -> None:
     """The scheduler itself starts the job of a lost node again; the driver waits."""
-    change(stage.made, *ON_A10G)
+    stage.made.change(*ON_A10G)
     driver = stage.start(seconds=4)
     job = stage.until_asked(2)
     assert (job.node, job.gpus) == ("a10g-01", "a10g:1")
@@ -91,7 +90,7 @@ def driver_killed(stage: Stage) -> None:
 
 def interrupted(stage: Stage) -> None:
     """Ctrl-C cancels the jobs; the same command goes on."""
-    change(stage.made, *ON_CPU)
+    stage.made.change(*ON_CPU)
     driver = stage.start(seconds=3)
     job = stage.until_asked(2)
     os.killpg(driver.process.pid, signal.SIGINT)
@@ -104,7 +103,7 @@ def interrupted(stage: Stage) -> None:
 
 def disk_full(stage: Stage) -> None:
     """A full disk fails the job with one line that says so; with room again the same command goes on."""
-    change(stage.made, *ON_CPU)
+    stage.made.change(*ON_CPU)
     cell, kept = stage.made.path(CELL), stage.made.path("kept")
     shutil.copytree(cell, kept)
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", cell], check=True)
