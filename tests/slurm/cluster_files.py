@@ -66,6 +66,12 @@ class Layout:
         return self.folder / "munge/munge.socket"
 
     @property
+    def state(self) -> Path:
+        """Where the controller keeps what it knows; it waits for the disk at each change."""
+        memory = Path("/dev/shm")
+        return memory / self.name if memory.is_dir() else self.folder / "state"
+
+    @property
     def job_record(self) -> Path:
         """The scheduler's own record of ended jobs, a line each."""
         return self.folder / "log/jobs.txt"
@@ -109,7 +115,7 @@ def slurm_conf(layout: Layout, options: Options, host: str) -> str:
         "CredType=cred/munge",
         # The second value is also how long a job waits that was put back after its node went down.
         f"AuthInfo=socket={layout.munge_socket},cred_expire=30",
-        f"StateSaveLocation={folder}/state",
+        f"StateSaveLocation={layout.state}",
         f"SlurmdSpoolDir={folder}/spool/%n",
         f"SlurmctldPidFile={folder}/run/slurmctld.own",
         f"SlurmdPidFile={folder}/run/slurmd-%n.own",

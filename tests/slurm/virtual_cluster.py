@@ -167,9 +167,11 @@ class VirtualCluster:
     def _write(self) -> None:
         """Write a new folder with configuration, key and devices."""
         folder = self.layout.folder
-        shutil.rmtree(folder, ignore_errors=True)
-        for name in ("etc", "run", "log", "dev", "state", "spool"):
-            (folder / name).mkdir(parents=True)
+        for path in (folder, self.layout.state):
+            shutil.rmtree(path, ignore_errors=True)
+            path.mkdir(parents=True)
+        for name in ("etc", "run", "log", "dev", "spool"):
+            (folder / name).mkdir()
         (folder / "munge").mkdir(mode=0o700)
         key = folder / "munge/munge.key"
         key.touch(mode=0o600)
@@ -249,6 +251,7 @@ class VirtualCluster:
         left = kill([*of_steps(self.layout.folder), *of_jobs(self.layout.name)])
         if SYSTEM_CONFIG.is_symlink() and SYSTEM_CONFIG.readlink() == self.layout.config:
             SYSTEM_CONFIG.unlink()
+        shutil.rmtree(self.layout.state, ignore_errors=True)
         return left
 
 
