@@ -1,4 +1,4 @@
-"""``snakemake results/table1.csv --profile slurm`` from a fresh clone: where each step ran, and what came out."""
+"""``snakemake results/table1.csv --profile slurm`` in a fresh clone: where steps run and what comes out."""
 
 import contextlib
 import shutil
