@@ -17,6 +17,7 @@ import socket
 import threading
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 from remeasure.errors import RemeasureError
 
@@ -157,11 +158,22 @@ def holder_of(path: Path) -> str | None:
         os.close(file)
 
 
-def seen(path: Path) -> str | None:
-    """Return who holds a lease as far as looking tells, null where nobody does.
+class Sight(NamedTuple):
+    """What a lease says about its last holder."""
+
+    name: str
+    """Process, host and job."""
+    host: str
+    pid: int | None
+    is_alive: bool
+    """Whether it still holds it, as far as looking tells."""
+
+
+def seen(path: Path) -> Sight | None:
+    """Return who holds a lease, or was killed while holding it; null where nobody is named.
 
     Nothing is locked or written, unlike with ``holder_of``, so that looking cannot get in a holder's way: of
-    another host's lease only its age is known, by this host's clock.
+    another host's holder only the lease's age tells, by this host's clock.
     """
     try:
         file = os.open(path, os.O_RDONLY)
@@ -173,10 +185,12 @@ def seen(path: Path) -> str | None:
         os.close(file)
     if not holder:
         return None
-    if holder.get("host") == socket.gethostname() and holder.get("pid", "").isdigit():
-        return _name(holder) if _is_alive(int(holder["pid"])) else None
+    host = holder.get("host", "")
+    pid = int(holder["pid"]) if holder.get("pid", "").isdigit() else None
+    if host == socket.gethostname() and pid is not None:
+        return Sight(_name(holder), host, pid, _is_alive(pid))
     age = age_s(path)
-    return _name(holder) if age is not None and age < _STALE_S else None
+    return Sight(_name(holder), host, pid, age is not None and age < _STALE_S)
 
 
 def age_s(path: Path) -> float | None:

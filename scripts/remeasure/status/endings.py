@@ -21,6 +21,14 @@ _HEAD = re.compile(r"(?P<failed>Error in )?(?:local)?(?:rule|checkpoint) (?P<rul
 _DONE = re.compile(r"Finished jobid: (\d+) ")
 _AGAIN = re.compile(r"Trying to restart job (\d+)\.")
 _SENT = re.compile(r"Job (\d+) has been submitted with SLURM jobid (\S+) ")
+# What every nested Snakemake says at its end, whatever happened.
+_ALWAYS = re.compile(
+    r"\s|\[|=|Error in |Shutting down|Exiting because|Storing output|Elapsed time|WorkflowError:$"
+    r"|RuleException:$|At least one job|Will exit after|srun: (cluster config|got SIG|forcing|Job step aborted)"
+    r"|SNAKEMAKE$|(Building|Using|Provided|Rules claiming|Select|Execute) |CalledProcessError in file"
+    r"|(local)?rule "
+)
+_COMMAND = re.compile(r"Command '.*' (returned|died) ")
 _NODE = re.compile(r"\bON (\S+) CANCELLED|srun: error: ([\w.-]+): task")
 
 Kind = Literal["started", "failed", "again", "finished"]
@@ -144,7 +152,9 @@ def described(log: str, work_dir: Path, kept: JobLog | None, job: Job | None, jo
         if told:
             lines = [*lines[-2:], told[-1]]
         elif not lines:
-            log, lines = os.path.relpath(kept.path, work_dir), tail(kept.path)
+            log = os.path.relpath(kept.path, work_dir)
+            told = [line for line in tail(kept.path, 200) if not _ALWAYS.match(line)]
+            lines = [_COMMAND.sub(r"the command \1 ", line) for line in told] or tail(kept.path)
     node = (job.node if job else "") or (kept.node if kept else "")
     return Ending(why or "its command failed", job_id, node, log, tuple(lines[-3:]))
 

@@ -9,6 +9,8 @@ from base64 import urlsafe_b64encode
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from remeasure import leases
+from remeasure.cluster import driver
 from remeasure.status import endings
 
 # The shell command of a step ends in its log.
@@ -115,6 +117,10 @@ def _driver(work_dir: Path, pid: int | None) -> Driver:
     if not is_locked:
         return Driver("none", "", None, name, silent_s)
     host = _host(log) if log else ""
+    # The driver of a cluster holds a lease too: another host's is known to live by it.
+    lease = leases.seen(work_dir / driver.FOLDER / driver.LEASE)
+    if lease is not None and lease.host == host:
+        return Driver("elsewhere" if lease.is_alive else "gone", host, None, name, silent_s)
     is_here = host in ("", here) and os.path.isdir("/proc/self")
     return Driver("gone" if is_here else "elsewhere", host, None, name, silent_s)
 

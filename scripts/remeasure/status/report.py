@@ -116,7 +116,7 @@ def _driver(driver: Driver) -> str:
     if driver.state == "none":
         return "none works here now"
     if driver.state == "gone":
-        return "none; the last one was killed and left its lock"
+        return f"none; the last one was killed{f' on {driver.host}' if driver.host else ''} and left its lock"
     where = f"process {driver.pid} on this host" if driver.pid else f"on host {driver.host or 'unknown'}"
     return f"{where}{silent}"
 

@@ -121,7 +121,8 @@ def _asked_by(step: Step, around: Surroundings) -> str | None:
     if not answers:
         return None
     folder = around.work_dir / gaps.journal_of(Path(answers[0]))
-    return leases.seen(folder / "answers.lock")
+    holder = leases.seen(folder / "answers.lock")
+    return holder.name if holder and holder.is_alive else None
 
 
 def _is_made_elsewhere(step: Step, around: Surroundings) -> bool:
