@@ -153,6 +153,16 @@ def test_a_file_that_cannot_be_read_is_one_problem(here):
     assert "partitions.cpu" in problem and "did you mean 'max_mem_mb'" in problem
 
 
+def test_a_configuration_that_jobs_would_not_find_is_named(here, monkeypatch):
+    program(here / "bin", "scontrol", 'test -n "$SLURM_CONF" && echo "MinJobAge = 300 sec"')
+    monkeypatch.setenv("SLURM_CONF", "/home/me/slurm.conf")
+    [problem] = check(here).problems
+    assert problem.startswith("SLURM_CONF=/home/me/slurm.conf: srun inside a job does not get this variable")
+    monkeypatch.delenv("SLURM_CONF")
+    program(here / "bin", "scontrol", 'test -z "$SLURM_CONF" && echo "MinJobAge = 300 sec"')
+    assert check(here).problems == ()
+
+
 def test_a_profile_without_partitions_is_named(here):
     [problem] = cluster.check(cluster.Profile(None), {}).problems
     assert "slurm-partition-config: partitions.yaml" in problem

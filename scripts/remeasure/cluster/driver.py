@@ -116,7 +116,7 @@ def _attach(workflow) -> None:
     dog.start()
     atexit.register(dog.stop)
     print(
-        f"cluster: {len(jobs)} jobs or more to submit as {run}; to cancel them all: scancel --name={run}",
+        f"cluster: jobs to submit: {len(jobs)} or more, as {run}; to cancel them all: scancel --name={run}",
         file=sys.stderr,
         flush=True,
     )

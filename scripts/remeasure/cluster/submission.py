@@ -29,7 +29,7 @@ _CANCEL_S = 300.0
 _KEPT_LOGS = 20
 _FINISHED = re.compile(r"Finished jobid: \d+")
 # What a job ends with that a further attempt may get past: its step goes on from where it stood.
-_PASSING = re.compile(r"SLURM status is: '(TIMEOUT|NODE_FAIL|BOOT_FAIL|PREEMPTED)'|to be continued: \d")
+_PASSING = re.compile(r"SLURM status is: '(TIMEOUT|NODE_FAIL|BOOT_FAIL|PREEMPTED)'|to be continued: ")
 # Ends after which another attempt makes no difference.
 _FINAL_KINDS = ("stuck",)
 

@@ -132,6 +132,7 @@ def _surroundings(scratch: str | None) -> _Found:
             "problem",
             "snakemake-executor-plugin-slurm-jobstep is not installed, jobs cannot start; run `make setup`",
         )
+    yield from _configuration()
     if scratch is not None and not scratch.startswith(("/", "$")):
         yield (
             "problem",
@@ -139,6 +140,23 @@ def _surroundings(scratch: str | None) -> _Found:
             "like /local/$SLURM_JOB_ID",
         )
     yield "said", f"not checked: that nodes see {os.getcwd()}"
+
+
+def _configuration() -> _Found:
+    """Look whether SLURM finds its configuration without help: a job's own srun is not told SLURM_CONF."""
+    if "SLURM_CONF" not in os.environ:
+        return
+    try:
+        answer = commands.ask(["env", "-u", "SLURM_CONF", "scontrol", "show", "config"], 90.0)
+    except RemeasureError as error:
+        answer = commands.Answer(1, "", str(error))
+    if answer.status != 0:
+        yield (
+            "problem",
+            f"SLURM_CONF={os.environ['SLURM_CONF']}: srun inside a job does not get this variable, and "
+            "without it SLURM finds no configuration here; ask for one at its usual place on all nodes, "
+            "/etc/slurm/slurm.conf",
+        )
 
 
 def _partitions(file: Path | None, needs: Mapping[str, site.Needs], words: tuple[str, ...]) -> _Found:
