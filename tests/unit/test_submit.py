@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -24,6 +25,12 @@ def test_the_words_of_snakemake():
     assert submit.words_for(["a.csv"], []) == ["a.csv", "--profile", "slurm"]
     assert submit.words_for([], ["--config", "run=x"]) == ["--profile", "slurm", "--config", "run=x"]
     assert submit.words_for(["a"], ["--profile=mine"]) == ["a", "--profile=mine"]
+
+
+def test_the_working_directory_is_the_one_that_snakemake_is_told():
+    assert submit.directory_of(["-n", "--directory", "/a"]) == Path("/a")
+    assert submit.directory_of(["--directory=/b", "-n"]) == Path("/b")
+    assert submit.directory_of(["-d"]) == submit.directory_of([]) == Path()
 
 
 @pytest.mark.parametrize(

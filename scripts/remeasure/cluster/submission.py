@@ -77,14 +77,16 @@ class Submission:
     """One call of ``scripts/submit.py``.
 
     Args:
-        root: the working directory.
+        root: the working directory of the workflow, which holds ``results/``.
         words: what Snakemake is called with, targets and options.
         max_starts: how many attempts may be made.
+        called_in: where Snakemake is called, and looks for its profile; null: in ``root``.
     """
 
     root: Path
     words: list[str]
     max_starts: int = 20
+    called_in: Path | None = None
     _child: subprocess.Popen | None = field(default=None, init=False)
     _told: int = field(default=0, init=False)
     _told_at: float = field(default=0.0, init=False)
@@ -189,7 +191,7 @@ class Submission:
     def _unlock(self) -> None:
         done = subprocess.run(
             [*_SNAKEMAKE, *self.words, "--unlock"],
-            cwd=self.root,
+            cwd=self.called_in or self.root,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -214,7 +216,7 @@ class Submission:
             # A session of its own: neither a closed terminal nor its Ctrl-C reaches the driver past us.
             self._child = subprocess.Popen(
                 [*_SNAKEMAKE, *self.words],
-                cwd=self.root,
+                cwd=self.called_in or self.root,
                 stdin=subprocess.DEVNULL,
                 stdout=sink,
                 stderr=subprocess.STDOUT,
