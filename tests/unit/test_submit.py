@@ -244,6 +244,28 @@ def test_signals_are_passed_on_also_from_a_background_shell(cluster, sent, envir
     assert (process.returncode, said) == (5, f"told {expected}\n")
 
 
+def test_a_driver_that_does_not_end_is_killed_and_its_jobs_cancelled(cluster, monkeypatch):
+    monkeypatch.setattr(submission, "_END_S", 0.5)
+    snakemake(
+        cluster,
+        monkeypatch,
+        f"test -e {cluster}/up && exit; trap '' INT; touch {cluster}/up; kill -INT $PPID; sleep 30",
+    )
+    began = time.monotonic()
+    submitted = Submission(cluster, ["a"])
+    prepare = submitted._prepare
+
+    def prepared():
+        found = prepare()
+        (cluster / "jobs").write_text(job_line(40, name=OLD, work_dir=str(cluster)))
+        return found
+
+    monkeypatch.setattr(submitted, "_prepare", prepared)
+    assert submitted.run() == 137
+    assert (cluster / "cancelled").read_text() == "40\n" and time.monotonic() - began < 20
+    assert called(cluster) == ["a"]
+
+
 def test_a_closed_terminal_ends_nothing(cluster):
     process = start(cluster)
     wait_for(cluster / "up")

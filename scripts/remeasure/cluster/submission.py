@@ -132,6 +132,7 @@ class Submission:
             why = reason_to_go_on(attempt, n_starts, n_idle, self.max_starts)
             if not why:
                 if attempt.status < 0:
+                    self._told = 0  # a further interruption ends the waiting
                     self._clean_up()
                 return attempt.status if attempt.status >= 0 else 128 - attempt.status
             log.warning("%s: attempt %d of at most %d", why, n_starts + 1, self.max_starts)
@@ -168,13 +169,14 @@ class Submission:
     def _clean_up(self) -> None:
         """Cancel jobs of a driver that was killed, wait until they are gone, and give its lock back."""
         until, cancelled = time.monotonic() + _CANCEL_S, set()
-        while left := driver.left_over(self.root):
+        while left := self._left_over():
             new = [job.job_id for job in left if job.job_id not in cancelled]
             if new:
                 log.warning("jobs of a driver that was killed are cancelled: %s", " ".join(new[:20]))
-                for start in range(0, len(new), 200):
-                    commands.ask(["scancel", *new[start : start + 200]], 60.0)
-                cancelled |= set(new)
+                with contextlib.suppress(RemeasureError):  # the queue shows what became of it
+                    for start in range(0, len(new), 200):
+                        commands.ask(["scancel", *new[start : start + 200]], 60.0)
+                    cancelled |= set(new)
             if time.monotonic() > until:
                 raise RemeasureError(
                     f"job {left[0].job_id} on {left[0].node or 'no node'} does not end ({left[0].state}); "
@@ -187,6 +189,13 @@ class Submission:
                 log.warning("the lock of the driver that was killed is given back")
                 self._unlock()
                 os.truncate(lease, 0)
+
+    def _left_over(self) -> list[queue.Job]:
+        """Return what a killed driver left, an outage waited out; nothing where somebody interrupts that."""
+        while self._await_queue():
+            with contextlib.suppress(RemeasureError):
+                return driver.left_over(self.root)
+        return []
 
     def _unlock(self) -> None:
         done = subprocess.run(
