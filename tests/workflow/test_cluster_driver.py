@@ -139,7 +139,7 @@ def refused(work, *words, **more):
 def test_a_job_is_seen_to_its_end_without_accounting(work):
     done = run(work)
     assert done.returncode == 0, done.stderr
-    assert "cluster: 1 jobs or more to submit as test_" in done.stderr
+    assert "cluster: jobs to submit: 1 or more, as test_" in done.stderr
     assert "counts as done when its files are there" in done.stderr  # MinJobAge 60
     # The job's own PATH is the user's.
     assert "remeasure/bin" not in (work / "a.txt").read_text()
