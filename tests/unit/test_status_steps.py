@@ -69,6 +69,13 @@ def test_a_renamed_rule_has_its_own_files_and_a_copy_for_the_login_node_has_none
         bakery["bake_on_login"]
 
 
+def test_of_two_rules_the_one_that_leaves_less_open_makes_a_file(tmp_path):
+    text = 'rule {}:\n    output:\n        "results/{{run}}/{}.csv",\n    log:\n        "results/x.log",\n'
+    (tmp_path / "a.smk").write_text(text.format("any", "{table}") + text.format("one", "judges"))
+    assert RuleFiles(tmp_path).maker("results/ci/judges.csv")[1].rule == "one"
+    assert RuleFiles(tmp_path).maker("results/ci/table1.csv")[1].rule == "any"
+
+
 def test_a_file_that_no_rule_makes_is_an_error(bakery):
     with pytest.raises(RemeasureError, match="results/never.txt: no rule in rules"):
         bakery.maker("results/never.txt")

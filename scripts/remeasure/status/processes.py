@@ -48,7 +48,7 @@ def look(work_dir: Path) -> Local:
     for number, words in _processes(os.path.realpath(work_dir)):
         if _is_driver(words):
             pid = number if pid is None else min(pid, number)
-        elif len(words) > 2 and words[1] == "-c":
+        elif words[1:2] == ["-c"] and os.path.basename(words[0]) in ("bash", "sh"):
             logs.update(_LOG.findall(words[-1]))
     return Local(frozenset(logs), _driver(work_dir, pid))
 
