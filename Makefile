@@ -40,12 +40,12 @@ workflow:
 test-slow: setup-dev ci
 	$(BIN)/pytest tests -m slow
 
-# Pins with hashes for Python 3.11 and later, from requirements*.in.
-lock:
-	$(BIN)/python -m pip install --quiet uv
+# Pins with hashes for Python 3.11 and later, from requirements*.in; what the packages of envs/ need.
+lock: setup-dev
 	for name in requirements requirements-dev; do \
 	  $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
 	    --no-annotate --no-emit-index-url $$name.in -o $$name.txt; done
+	$(BIN)/python envs/lock.py
 
 clean:
 	rm -rf .venv .pytest_cache .ruff_cache

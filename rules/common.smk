@@ -12,7 +12,7 @@ from pathlib import Path
 SCRIPTS = Path(workflow.basedir) / "scripts"
 sys.path.insert(0, str(SCRIPTS))
 
-from remeasure import timing
+from remeasure import scratch, timing
 from remeasure.cluster import driver, site
 from remeasure.errors import RemeasureError
 from remeasure.fingerprint import code_of, study_code
@@ -28,6 +28,8 @@ try:
     check_config(config, PLAN)
     BROWSER = browser_options(config)
     SITE = site.find(SCRIPTS.parent / "slurm" / "partitions.yaml")
+    # A profile's `default-resources: scratch: "/local/$SLURM_JOB_ID"`; nested processes get it handed down.
+    SCRATCH = scratch.export(scratch.named_in(workflow.resource_settings.default_resources))
 except RemeasureError as error:
     # One line instead of a traceback; nested processes of a cluster job say it in their own log.
     print(f"error: {error}", file=sys.stderr, flush=True)
@@ -41,6 +43,7 @@ NEEDS = RuleResources(SITE)
 # process of a job to end: the shell waits for the script then, or the script would be killed at once.
 shell.prefix(
     f"trap : TERM; export SCRIPTS={shlex.quote(str(SCRIPTS))}; "
+    + SCRATCH.replace("{", "{{").replace("}", "}}")
     + (
         ""
         if workflow.deployment_settings.deployment_method

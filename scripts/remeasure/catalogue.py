@@ -76,11 +76,11 @@ class Catalogue:
 
 
 # Where versions are pinned: what runs everywhere, and what runs where there is a GPU.
-PINS = ("requirements.txt", "envs/gpu.yaml")
+PINS = ("requirements.txt", "envs/vllm.yaml")
 
 
 def pinned(root: Path, package: str) -> str:
-    """Return the version that is pinned for a package, in ``requirements.txt`` or else in ``envs/gpu.yaml``.
+    """Return the version that is pinned for a package, in ``requirements.txt`` or else in ``envs/vllm.yaml``.
 
     Raises:
         RemeasureError: neither pins it.

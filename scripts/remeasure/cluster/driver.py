@@ -73,7 +73,11 @@ def _attach(workflow) -> None:
     _hold(folder / LEASE)
     for name in ("ended.json", "ending", "doubts.json", "waited.json", "submitted"):
         (folder / name).unlink(missing_ok=True)
-    left = left_over(Path.cwd(), run)
+    try:
+        left = left_over(Path.cwd(), run)
+    except RemeasureError as error:
+        standins.write(folder / "ended.json", {"kind": "away", "said": str(error)})
+        raise
     if left:
         raise RemeasureError(_about_left_over(left))
     standins.write(folder / "settings.json", {"accounting": _has_accounting()})
@@ -85,7 +89,7 @@ def _attach(workflow) -> None:
         workflow.executor_settings.status_attempts or 0, _STATUS_ATTEMPTS
     )
     _hint_about_memory()
-    _catch_signals(folder)
+    catch_signals(folder)
     judge = watchdog.Judge(silent_s, away_s)
     dog = watchdog.Watchdog(run, folder, _Waited(workflow), judge)
     dog.start()
@@ -208,7 +212,7 @@ def _hint_about_memory() -> None:
         )
 
 
-def _catch_signals(folder: Path) -> None:
+def catch_signals(folder: Path) -> None:
     """Make an interruption work wherever the driver was started, and let the stand-ins know of it.
 
     A shell that starts a program in the background makes it deaf to SIGINT, and a closed terminal would kill

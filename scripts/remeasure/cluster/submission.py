@@ -22,8 +22,8 @@ from remeasure.leases import Lease, holder_of
 
 log = logging.getLogger("remeasure.submit")
 _POLL_S = 0.3
-# After an interruption the driver cancels its jobs, which takes some 15 s; its own watchdog takes 120.
-_END_S = 180.0
+# An interrupted driver cancels its jobs and sleeps to the end of its round, 180 s at most.
+_END_S = 300.0
 _PATIENCE_S = 6 * 3600.0
 _CANCEL_S = 300.0
 _KEPT_LOGS = 20

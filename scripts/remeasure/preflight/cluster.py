@@ -180,7 +180,7 @@ def _limits(place: str, told: site.Partition, real: _Real, gpus: site.Gpus) -> _
 def _features(file: Path, here: site.Site, real: dict[str, _Real]) -> _Found:
     known = set().union(*(real[name].features for name in here.partitions if name in real))
     for model, constraint in here.gpus.features.items():
-        for word in re.findall(r"[A-Za-z_][\w.-]*", constraint):
+        for word in re.findall(r"[\w.-]+", re.sub(r"\*\d+", "", constraint)):  # h100*2: on two nodes
             if word not in known:
                 hint = did_you_mean(word, known)
                 yield "problem", f"{file}: gpus.features.{model}: no node has the feature {word!r}{hint}"
