@@ -287,6 +287,7 @@ def test_commands_of_steps_that_run_here_are_found_and_what_only_reads_their_log
         ("python -m snakemake -c all", True),
         ("python -m snakemake --target-jobs ask: --mode remote", False),
         ("/v/bin/python /v/bin/snakemake -n", False),
+        ("python -m snakemake results/table1.csv --unlock", False),
         ("tail -f .snakemake/log/x.snakemake.log", False),
     ],
 )
