@@ -148,6 +148,22 @@ def test_the_whole_text(tmp_path):
     assert re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", "2026-01-01 00:00:00", said) == TEXT
 
 
+def test_what_must_be_brought_by_hand_and_steps_of_many_jobs_are_summed_up(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    status = gather.gather(ROOT, tmp_path, "paper")
+    tiles = [one for one in status.seen if one.step.rows == ("news",) and one.step.column == "tiles"]
+    for one in tiles[:3]:
+        finish(tmp_path, one.step)
+    lines = report.text(gather.gather(ROOT, tmp_path, "paper")).splitlines()
+    assert lines[3].startswith("sources: 0 of 1")
+    assert lines[4].startswith("  to be put in place by hand, see `snakemake preflight`: wikipedia_en_all")
+    # Nine parts, and the step that puts them together.
+    (news,) = [line for line in lines if line.startswith("news ")]
+    assert re.split(r" {2,}", news) == ["news", "waiting", "waiting 3/10 jobs", "-", "waiting 0/10 jobs"]
+    (cell,) = [line for line in lines if line.startswith("livevqa/base ")]
+    assert "/" not in cell.removeprefix("livevqa/base")
+
+
 def test_lines_fit_and_long_lists_are_cut(tmp_path):
     status = made_up(tmp_path, work_dir="/" + "w" * 200, queue_says="squeue cannot say " + "y" * 150)
     many = [status.seen[0]._replace(state="queued", job=job("PENDING", str(n))) for n in range(40)]
