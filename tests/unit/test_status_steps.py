@@ -36,6 +36,9 @@ use rule bake as bake_on_login with:
     localrule: True
 
 
+ruleorder: toast > bake
+
+
 for name in "ab":
 
     rule:

@@ -105,18 +105,17 @@ def _read(lines: list[str]) -> Iterator[Rule]:
     """Yield the rules of one file that have outputs of their own; a renamed copy makes the same files."""
     name, section, constraint = None, "", None
     found: dict[str, list[str]] = {}
-    for line in [*lines, "rule end:"]:
-        if begin := _BEGIN.match(line):
+    for line in [*lines, "end"]:
+        if line[:1].strip() and not line.startswith("#"):
             if name and found.get("output") and found.get("log"):
                 sources = tuple(p for p in found.get("input", ()) if p.startswith("results/sources/"))
                 yield Rule(name, tuple(found["output"]), found["log"][0], sources, constraint)
-            name, section, found, constraint = begin["other"] or begin["one"], "", {}, None
-        elif line[:1].strip():
-            name = name if line.startswith("#") else None
+            begin = _BEGIN.match(line)
+            name = (begin["other"] or begin["one"]) if begin else None
+            section, constraint, found = "", None, {}
         elif head := _SECTION.match(line):
             section = head[1]
-        elif name and section == "wildcard_constraints":
-            said = _CONSTRAINT.search(line)
-            constraint = (said[1], said[2]) if said else constraint
+        elif section == "wildcard_constraints" and (said := _CONSTRAINT.search(line)):
+            constraint = (said[1], said[2])
         elif name:
             found.setdefault(section, []).extend(_TEXT.findall(line))
