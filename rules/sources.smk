@@ -44,11 +44,11 @@ for source in PLAN.catalogue.by_hand().values():
 
         rule:
             name:
-                f"by_hand_{re.sub('[^a-z0-9]+', '_', source.name)}"
+                source.rule
             output:
                 source.path,
             log:
-                f"results/sources/logs/by_hand_{re.sub('[^a-z0-9]+', '_', source.name)}.log",
+                source.log,
             localrule: True
             resources:
                 mem_mb=1000,
