@@ -82,9 +82,9 @@ class Clone:
     folder: Path
     drivers: list[Driver] = field(default_factory=list)
 
-    def start(self, *words: str, target: str = TABLE, **environment: str) -> Driver:
-        """Start ``snakemake TARGET --profile slurm --config run=ci WORDS`` in the background."""
-        literal = ["snakemake", target, "--profile", "slurm", "--config", "run=ci", *FAST, *words]
+    def start(self, *words: str, target: str = TABLE, run: str = "ci", **environment: str) -> Driver:
+        """Start ``snakemake TARGET --profile slurm --config run=RUN WORDS`` in the background."""
+        literal = ["snakemake", target, "--profile", "slurm", "--config", f"run={run}", *FAST, *words]
         return self.program(literal, **environment)
 
     def program(self, words: list[str], **environment: str) -> Driver:

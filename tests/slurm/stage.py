@@ -84,7 +84,8 @@ class Stage:
 
 def set_stage(cluster: VirtualCluster, undisturbed: Clone, folder: Path) -> Stage:
     """Copy the undisturbed run and remove the answers of one cell."""
-    shutil.copytree(undisturbed.folder, folder, copy_function=_link_sources, symlinks=True)
+    logs = shutil.ignore_patterns("driver-*.log")
+    shutil.copytree(undisturbed.folder, folder, ignore=logs, copy_function=_link_sources, symlinks=True)
     shutil.rmtree(folder / CELL / "journal")
     for name in ("responses.jsonl", "answers.json"):
         (folder / CELL / name).unlink()
