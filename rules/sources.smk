@@ -37,6 +37,28 @@ for package, paths in PLAN.catalogue.packages().items():
             'python "$SCRIPTS"/fetch_source.py {params.settings:q} 2> {log:q}'
 
 
+# What no rule can fetch is somebody's to bring: a rule only says so, and there is none for what is there, so
+# that nothing can ever remove or replace it.
+for source in PLAN.catalogue.by_hand().values():
+    if not Path(source.path).exists():
+
+        rule:
+            name:
+                f"by_hand_{re.sub('[^a-z0-9]+', '_', source.name)}"
+            output:
+                source.path,
+            log:
+                f"results/sources/logs/by_hand_{re.sub('[^a-z0-9]+', '_', source.name)}.log",
+            localrule: True
+            resources:
+                mem_mb=1000,
+                runtime=10,
+            params:
+                settings=f"error: {source.problem()}",
+            shell:
+                "printf '%s\\n' {params.settings:q} > {log:q}; exit 2"
+
+
 rule write_factbook:
     """A real ZIM archive of country pages, and the facts that its pages state."""
     input:
