@@ -86,4 +86,5 @@ def undisturbed(local_run, tmp_path_factory) -> Clone:
         run.write(STAND_IN)
     driver = made.program(["snakemake", "--cores", "2", "results/table1.csv", "--config", "run=ci"])
     assert driver.wait(120) == 0, driver.said()
+    assert made.planned() == {}, "the small run is older than the code; run: make ci"
     return made
