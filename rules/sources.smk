@@ -50,6 +50,8 @@ for source in PLAN.catalogue.by_hand().values():
             log:
                 f"results/sources/logs/by_hand_{re.sub('[^a-z0-9]+', '_', source.name)}.log",
             localrule: True
+            conda:
+                "../envs/core.yaml"
             resources:
                 mem_mb=1000,
                 runtime=10,
