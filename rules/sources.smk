@@ -50,6 +50,8 @@ for source in PLAN.catalogue.by_hand().values():
             log:
                 source.log,
             localrule: True
+            conda:
+                "../envs/core.yaml"
             resources:
                 mem_mb=1000,
                 runtime=10,
