@@ -4,7 +4,6 @@
 
 import json
 import os
-import re
 import shlex
 import sys
 import time
@@ -13,7 +12,7 @@ from pathlib import Path
 SCRIPTS = Path(workflow.basedir) / "scripts"
 sys.path.insert(0, str(SCRIPTS))
 
-from remeasure import obstacles, timing
+from remeasure import obstacles, scratch, timing
 from remeasure.cluster import driver, site
 from remeasure.errors import RemeasureError
 from remeasure.fingerprint import code_of, study_code
@@ -29,6 +28,8 @@ try:
     check_config(config, PLAN)
     BROWSER = browser_options(config)
     SITE = site.find(SCRIPTS.parent / "slurm" / "partitions.yaml")
+    # A profile's `default-resources: scratch: "/local/$SLURM_JOB_ID"`; nested processes get it handed down.
+    SCRATCH = scratch.export(scratch.named_in(workflow.resource_settings.default_resources))
 except RemeasureError as error:
     # One line instead of a traceback; nested processes of a cluster job say it in their own log.
     print(f"error: {error}", file=sys.stderr, flush=True)
@@ -38,9 +39,11 @@ FILES = Wiring(PLAN)
 NEEDS = RuleResources(SITE)
 
 # Rules say `python $SCRIPTS/x.py`: to run a printed command by hand, `export SCRIPTS=scripts` first. Without
-# conda the python that runs Snakemake runs the scripts; with it the environment's own.
+# conda the python that runs Snakemake runs the scripts; with it the environment's own. A cluster tells every
+# process of a job to end: the shell waits for the script then, or the script would be killed at once.
 shell.prefix(
-    f"export SCRIPTS={shlex.quote(str(SCRIPTS))}; "
+    f"trap : TERM; export SCRIPTS={shlex.quote(str(SCRIPTS))}; "
+    + SCRATCH.replace("{", "{{").replace("}", "}}")
     + (
         ""
         if workflow.deployment_settings.deployment_method

@@ -21,7 +21,7 @@ for package, paths in PLAN.catalogue.packages().items():
         output:
             paths,
         log:
-            f"results/sources/logs/fetch_{package}.log",
+            PLAN.catalogue.fetch_log(package),
         benchmark:
             f"results/sources/logs/fetch_{package}.benchmark.tsv"
         localrule: True
@@ -44,11 +44,11 @@ for source in PLAN.catalogue.by_hand().values():
 
         rule:
             name:
-                f"by_hand_{re.sub('[^a-z0-9]+', '_', source.name)}"
+                source.rule
             output:
                 source.path,
             log:
-                f"results/sources/logs/by_hand_{re.sub('[^a-z0-9]+', '_', source.name)}.log",
+                source.log,
             localrule: True
             conda:
                 "../envs/core.yaml"

@@ -12,18 +12,13 @@ import msgspec
 from remeasure import cli, collecting, executors, jsonl, options, provenance, request_plan
 from remeasure.errors import RemeasureError
 from remeasure.executors import importing
+from remeasure.interruption import Terminated
 from remeasure.journal import FINAL, Journal
 from remeasure.spending import Spending
 
 
 def work(args: argparse.Namespace) -> None:
     """Plan, ask what is missing, write what is complete."""
-    with collecting.terminable():
-        collect(args)
-
-
-def collect(args: argparse.Namespace) -> None:
-    """Do the work; SIGTERM unwinds it as Ctrl-C does."""
     settings = options.decode(args.settings, request_plan.CollectSettings)
     executor, imported = importing.located(collecting.read_executor(args.executor), args.imported)
     settings = msgspec.structs.replace(
@@ -43,19 +38,19 @@ def collect(args: argparse.Namespace) -> None:
         spending.add_kept(args.journal / f"{name}.jsonl")
         plan = planner.plan(journal, shard, settled)
         planner.check_cost(plan, args.journal, spending.run_usd())
-        n_asked = collecting.ask(
-            planner.missing_calls(plan),
-            plan,
-            journal,
-            spending,
-            lambda: executors.opened(executor, settings.served_name, args.images_root, args.journal),
-        )
-        counts = collecting.counts(plan, journal)
-        collecting.check_failed(plan, journal, settings, args.journal)
-        counted: Counter[tuple[str | None, str | None]] = Counter()
-        if args.out:
-            jsonl.write(args.out, collecting.responses(plan, journal, counted))
-    answered_by = collecting.answered_by(counted, args.out or args.journal)
+        try:
+            n_asked = collecting.ask(
+                planner.missing_calls(plan),
+                plan,
+                journal,
+                spending,
+                lambda: executors.opened(executor, settings.served_name, args.images_root, args.journal),
+            )
+            counts = collecting.counts(plan, journal)
+            collecting.check_failed(plan, journal, settings, args.journal)
+            answered_by = write_responses(args.out, plan, journal) if args.out else []
+        except Terminated:
+            raise collecting.to_be_continued(plan, journal) from None
     provenance.write_stage(
         args.record,
         stage="collect_responses",
@@ -69,6 +64,13 @@ def collect(args: argparse.Namespace) -> None:
     text = " ".join(f"{status}={n}" for status, n in counts.items())
     where = args.out or args.record
     collecting.log.info("%s: %d responses %s, %d asked this time", where, len(plan.rows), text, n_asked)
+
+
+def write_responses(out: Path, plan: request_plan.Plan, journal: Journal) -> list[collecting.AnsweredBy]:
+    """Write the responses of a whole cell; return who answered."""
+    counted: Counter[tuple[str | None, str | None]] = Counter()
+    jsonl.write(out, collecting.responses(plan, journal, counted))
+    return collecting.answered_by(counted, out)
 
 
 def main(argv=None) -> int:

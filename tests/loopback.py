@@ -6,7 +6,8 @@ As a program it keeps the contract of a model server (``remeasure.model_server``
 A behaviour is one word and perhaps a value: ok | say TEXT | slow SECONDS | hang | status N [RETRY_AFTER] |
 error N CODE | deep N | redirect URL |
 twice | gzip BYTES | raw TEXT | no_usage |
-reset | cut | empty | html | garbage | no_choices | wrong_model | length | filter | refusal | null | echo_key
+reset | cut | empty | html | garbage | no_choices | wrong_model | length | filter | abort | refusal | null |
+echo_key
 """
 
 import argparse
@@ -14,13 +15,14 @@ import asyncio
 import gzip
 import json
 import os
+import signal
 import sys
 import threading
 import time
 from collections import Counter
 from pathlib import Path
 
-_FINISH = {"length": "length", "filter": "content_filter"}
+_FINISH = {"length": "length", "filter": "content_filter", "abort": "abort"}
 _BODIES = {
     "empty": b"",
     "html": b"<html><body>Please log in to the proxy</body></html>",
@@ -254,6 +256,7 @@ def main() -> None:
     parser.add_argument("--owned-by", help="owner under /v1/models")
     parser.add_argument("--version", help="what /version says; without it there is no such page")
     parser.add_argument("--die-after", type=int, default=0, help="end in the middle of the n-th call")
+    parser.add_argument("--stubborn", action="store_true", help="hear neither SIGTERM nor the input's end")
     parser.add_argument("--pid-file", type=Path)
     parser.add_argument("--environment-file", type=Path)
     args = parser.parse_args()
@@ -276,10 +279,14 @@ def main() -> None:
         return "ok"
 
     server.behave = behave
+    if args.stubborn:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
     with server:
         if args.pid_file:
             args.pid_file.write_text(str(os.getpid()))
         args.port_file.write_text(str(server.port))
+        if args.stubborn:
+            time.sleep(600)
         sys.stdin.buffer.read()
 
 

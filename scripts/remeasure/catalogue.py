@@ -1,6 +1,7 @@
 """What is fetched from outside, as ``config/sources.tsv`` lists it, and which package versions are pinned."""
 
 import csv
+import re
 from pathlib import Path
 from typing import NamedTuple
 
@@ -40,6 +41,16 @@ class ByHand(NamedTuple):
     def path(self) -> str:
         """Its place from the working directory."""
         return f"{FOLDER}/{self.name}"
+
+    @property
+    def rule(self) -> str:
+        """Name of the rule that says that it is missing."""
+        return f"by_hand_{re.sub('[^a-z0-9]+', '_', self.name)}"
+
+    @property
+    def log(self) -> str:
+        """Log of that rule."""
+        return f"{FOLDER}/logs/{self.rule}.log"
 
     def problem(self) -> str:
         """Return the sentence for one that is missing."""
@@ -93,6 +104,10 @@ class Catalogue:
             found.setdefault(row["package"], []).append(f"results/sources/{row['name']}")
         return found
 
+    def fetch_log(self, package: str) -> str:
+        """Return the log of the step that fetches a package."""
+        return f"results/sources/logs/fetch_{package}.log"
+
     def fetch_options(self, package: str) -> list[str]:
         """Return the command line of ``fetch_source`` for everything that one package holds."""
         rows = [row for row in self._rows if row["package"] == package]
@@ -105,11 +120,11 @@ class Catalogue:
 
 
 # Where versions are pinned: what runs everywhere, and what runs where there is a GPU.
-PINS = ("requirements.txt", "envs/gpu.yaml")
+PINS = ("requirements.txt", "envs/vllm.yaml")
 
 
 def pinned(root: Path, package: str) -> str:
-    """Return the version that is pinned for a package, in ``requirements.txt`` or else in ``envs/gpu.yaml``.
+    """Return the version that is pinned for a package, in ``requirements.txt`` or else in ``envs/vllm.yaml``.
 
     Raises:
         RemeasureError: neither pins it.

@@ -6,10 +6,14 @@ import logging
 import sys
 from collections.abc import Callable, Sequence
 
-from remeasure.errors import RemeasureError
+from remeasure.errors import RemeasureError, ToBeContinued
+from remeasure.interruption import Terminated, terminable
 
 # What a full disk, a quota or a read-only folder say; never a defect of ours.
 _OF_THE_SURROUNDINGS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EFBIG)
+# "Temporary failure, try again" in sysexits.h: no success (0), no mistake of the user (2).
+TO_BE_CONTINUED = 75
+_TOLD = "told to end before it was done; finished items are kept, the same command goes on"
 
 
 def run(
@@ -20,8 +24,9 @@ def run(
     """Parse ``argv``, set up logging to standard error and call ``work``.
 
     Returns:
-        0 on success, 2 for a mistake that the user can repair (printed as one line), 130 after Ctrl-C.
-        Any other exception is a defect of ours and keeps its traceback.
+        0 on success, 2 for a mistake that the user can repair (printed as one line), 75 after SIGTERM (the
+        same command goes on), 130 after Ctrl-C. Any other exception is a defect of ours and keeps its
+        traceback.
     """
     parser.add_argument("--debug", action="store_true", help="show the traceback of user errors, log more")
     args = parser.parse_args(argv)
@@ -33,7 +38,8 @@ def run(
         force=True,
     )
     try:
-        work(args)
+        with terminable():
+            work(args)
     except RemeasureError as error:
         if args.debug:
             raise
@@ -49,6 +55,9 @@ def run(
             file=sys.stderr,
         )
         return 2
+    except (ToBeContinued, Terminated) as reason:
+        print(f"to be continued: {str(reason) or _TOLD}", file=sys.stderr)
+        return TO_BE_CONTINUED
     except KeyboardInterrupt:
         print("interrupted; finished items are kept, the same command goes on", file=sys.stderr)
         return 130

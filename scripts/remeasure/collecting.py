@@ -2,15 +2,13 @@
 
 import contextlib
 import logging
-import signal
-import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from remeasure import executors, jsonl, options
-from remeasure.errors import RemeasureError
+from remeasure.errors import RemeasureError, ToBeContinued
 from remeasure.executors import Call
 from remeasure.files import sha256_file
 from remeasure.journal import FINAL, Journal
@@ -66,28 +64,6 @@ def served_files(executor: executors.Settings) -> list[str]:
     return found
 
 
-@contextlib.contextmanager
-def terminable() -> Iterator[None]:
-    """Let SIGTERM unwind the stack as Ctrl-C does, so that servers are stopped and locks given back."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    # Not KeyboardInterrupt at once: that would strike inside the event loop. As SIGINT, asyncio ends its
-    # tasks in order where it runs, and Python raises KeyboardInterrupt everywhere else.
-    def told(*_) -> None:
-        # A shell lets what it starts in the background ignore SIGINT; SIGTERM must end it all the same.
-        if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-        signal.raise_signal(signal.SIGINT)
-
-    before = signal.signal(signal.SIGTERM, told)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
 class _Keeper:
     """Keeps outcomes in the journal, counts them, and knows when enough is spent."""
 
@@ -138,7 +114,6 @@ def ask(
     if reason := spending.reason():
         raise RemeasureError(reason)
     with (
-        terminable(),
         open_executor() as executor,
         Tally(n_known, n_keys, spending.words) as tally,
     ):
@@ -203,6 +178,15 @@ def counts(plan: Plan, journal: Journal) -> dict[str, int]:
     """Return how many requests ended in which status."""
     found = Counter(journal.status(key) or "not_sent" for _, key in plan.rows)
     return dict(sorted(found.items()))
+
+
+def to_be_continued(plan: Plan, journal: Journal) -> ToBeContinued:
+    """Return the end of a call that was told to end: how far the cell is, or the shard."""
+    found = counts(plan, journal)
+    n_answered = found.pop("answered", 0)
+    said = [f"{n_answered} of {len(plan.rows)} answered"]
+    said += [f"{n} {status.replace('_', ' ')}" for status, n in found.items()]
+    return ToBeContinued(f"{', '.join(said)}; the next attempt goes on from here")
 
 
 def check_failed(plan: Plan, journal: Journal, settings: CollectSettings, folder: Path) -> None:

@@ -9,6 +9,13 @@ class RemeasureError(Exception):
     """
 
 
+class ToBeContinued(Exception):
+    """The end of a step that was told to end before all was done, and that the same command goes on with.
+
+    The text is one line that says how far it is; ``cli.run`` prints it last and exits with 75.
+    """
+
+
 def did_you_mean(word: str, known) -> str:
     """Return " (did you mean 'x'?)" for the closest known word, or an empty string."""
     import difflib

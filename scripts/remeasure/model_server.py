@@ -24,6 +24,7 @@ import msgspec
 from remeasure import hardware
 from remeasure.errors import RemeasureError
 from remeasure.fingerprint import SCRIPTS
+from remeasure.interruption import postponed
 
 log = logging.getLogger("remeasure.model_server")
 _POLL_S = 0.02
@@ -149,7 +150,8 @@ def running(words: list[str], served_name: str, log_path: Path, ready_timeout_s:
             log.info("server %s ready after %.1f s", server.description, time.monotonic() - started)
             yield server
         finally:
-            _stop(process)
+            with postponed():
+                _stop(process)
 
 
 def _wait_until_ready(server: Server, port_file: Path, deadline: float, limit_s: float) -> None:

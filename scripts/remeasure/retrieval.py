@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from remeasure import jsonl, ranking, vectors
+from remeasure import jsonl, ranking, scratch, vectors
 from remeasure.encoders import EncoderSettings, batched
 from remeasure.encoders.pictures import tile_under
 from remeasure.errors import RemeasureError
@@ -49,7 +49,7 @@ class OpenIndex(NamedTuple):
 
 
 def open_index(index: Path, record: Path, order: Path) -> OpenIndex:
-    """Open an index and check it against its record.
+    """Open an index and check it against its record; where there is local scratch, from a copy there.
 
     Raises:
         RemeasureError: a file is missing or damaged, or not the one that the record was written for.
@@ -64,9 +64,11 @@ def open_index(index: Path, record: Path, order: Path) -> OpenIndex:
     ids = vectors.read_order(order)
     if vectors.order_sha256(ids) != facts.facts.get("order_sha256"):
         raise RemeasureError(f"{order}: not the order that {record} was written for; rerun build_index")
-    opened = vectors.read_index(index, len(ids), identity.dim)
-    if sha256_file(index) not in facts.outputs.values():
+    written = list(facts.outputs.values())
+    place = scratch.local_copy(index, written[0] if len(written) == 1 else None)
+    if place.is_file() and sha256_file(place) not in written:
         raise RemeasureError(f"{index}: not the index that {record} was written for; rerun build_index")
+    opened = vectors.read_index(place, len(ids), identity.dim, mapped=place != index)
     return OpenIndex(opened, ids, {name: row for row, name in enumerate(ids)}, identity)
 
 

@@ -332,15 +332,22 @@ def write_index(path: Path, index) -> None:
         _faiss().write_index(index, str(temporary))
 
 
-def read_index(path: Path, n: int, dim: int):
+def read_index(path: Path, n: int, dim: int, mapped: bool = False):
     """Read a FAISS index and check its size.
+
+    Args:
+        path: the index.
+        n: number of vectors.
+        dim: their dimensions.
+        mapped: leave the vectors in the file, which must be on a disk of this machine; memory then holds what
+            searches touch.
 
     Raises:
         RemeasureError: missing, damaged, or not n vectors of dim dimensions.
     """
     faiss = _faiss()
     try:
-        index = faiss.read_index(str(path))
+        index = faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC if mapped else 0)
     except RuntimeError as error:
         reason = str(error).splitlines()[0]
         raise RemeasureError(

@@ -8,10 +8,12 @@ import re
 import shutil
 import socket
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+from remeasure import scratch
 from remeasure.ending import Ending
 from remeasure.errors import RemeasureError
 from remeasure.files import write_text
@@ -21,6 +23,8 @@ log = logging.getLogger("remeasure.vllm_server")
 _POLL_S = 0.2
 _PORTS, _DRAWS = 3, 20
 _TAIL_BYTES = 1 << 18
+# The name of a socket has 107 characters at most, of which vLLM takes some forty.
+_LONGEST_FOLDER = 60
 # What decides where and under which name vLLM answers; its parser also takes unambiguous beginnings.
 _OWNED = ("port", "host", "uds", "served-model-name", "api-key", "config", "ssl-keyfile", "ssl-certfile")
 _CAUSE = re.compile(r"\b(?:(?:\w*(?:Error|Exception|Interrupt)|error): |Value error, )\S.*")
@@ -70,14 +74,19 @@ def program() -> str:
     if found is None:
         raise RemeasureError(
             f"no program `vllm` beside {sys.executable} or on PATH; run this step in the environment "
-            "envs/gpu.yaml (snakemake --sdm conda)"
+            "envs/vllm.yaml (snakemake --sdm conda)"
         )
     return found
 
 
 def environment() -> dict[str, str]:
-    """Return the environment of vLLM: ours, no reports of use, and no key that callers would have to know."""
+    """Return the environment of vLLM: ours, no reports of use, and no key that callers would have to know.
+
+    Its sockets go to /tmp where the name of the folder for temporary files is too long for them.
+    """
     given = {name: value for name, value in os.environ.items() if name != "VLLM_API_KEY"}
+    if len(tempfile.gettempdir()) > _LONGEST_FOLDER:
+        given.setdefault("VLLM_RPC_BASE_PATH", "/tmp")
     return given | {"VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1"}
 
 
@@ -98,7 +107,10 @@ def serve(model: str, options: list[str], served_name: str, port: int, port_file
         RemeasureError: an option or the model is wrong; there is no ``vllm``.
     """
     ending = Ending()
-    words = [program(), "serve", checked_model(model), *checked_options(options)]
+    place = checked_model(model)
+    words = [program(), "serve", place, *checked_options(options)]
+    if Path(place).is_dir():
+        words[2] = str(scratch.local_copy(Path(place), is_over=lambda: ending.within(0)))
     words += ["--host", "127.0.0.1", "--served-model-name", served_name]
     for n_tries in range(1, _PORTS + 1):
         with _reserved(port) as chosen:

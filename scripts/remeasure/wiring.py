@@ -214,7 +214,7 @@ class Wiring:
 
     def environment(self, run: str, model: str) -> str:
         """The environment that a model is asked in: that of the GPU node where the step starts vLLM there."""
-        return f"../envs/{'gpu' if self.plan.needs_vllm(run, model) else 'core'}.yaml"
+        return f"../envs/{'vllm' if self.plan.needs_vllm(run, model) else 'core'}.yaml"
 
     def server_files(self, run: str, study: str, model: str) -> list[Any]:
         """Files that a model's own server needs; a hosted model needs none."""

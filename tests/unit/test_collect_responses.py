@@ -4,6 +4,7 @@ import base64
 import io
 import json
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -17,72 +18,19 @@ import pytest
 from PIL import Image
 
 import collect_responses
+from cellkit import LOOPBACK, PROMPTS, Cell
 from loopback import Loopback
 from remeasure import collecting, executors, images, jsonl, request_plan
 from remeasure.files import sha256_bytes, sha256_file
 from remeasure.fingerprint import SCRIPTS
-from remeasure.records import ImageRef, JournalEntry, Request, Response
+from remeasure.records import ImageRef, Request
 
-LOOPBACK = str(Path(__file__).resolve().parent.parent / "loopback.py")
+TO_BE_CONTINUED = r"to be continued: \d+ of 12 answered, \d+ not sent; the next attempt goes on from here"
+GOES_ON = "finished items are kept, the same command goes on"
 # One grey pixel.
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNoAAAAggCBd81ytgAAAABJRU5ErkJggg=="
 )
-
-
-class Cell:
-    """A cell's files in a folder, and the command that asks it."""
-
-    def __init__(self, folder: Path, prompts: list[str]) -> None:
-        self.folder = folder
-        self.write(prompts)
-
-    def write(self, prompts: list[str]) -> None:
-        jsonl.write(self.folder / "requests.jsonl", [self.request(prompt) for prompt in prompts])
-
-    @staticmethod
-    def request(prompt: str) -> Request:
-        messages = [{"role": "user", "content": prompt}]
-        return Request(
-            custom_id=f"q-{prompt}", body={"model": "toy-slug", "messages": messages, "max_tokens": 9}
-        )
-
-    def arguments(self, executor: dict, **settings) -> list[str]:
-        given = {"model": "toy-slug", "served_name": "toy", "identity": {"weights": "1"}} | settings
-        base = {
-            "dialect": "embedded",
-            "concurrency": 4,
-            "timeout_s": 10,
-            "base_wait_s": 0.01,
-            "max_wait_s": 0.05,
-        }
-        words = ["--requests", self.folder / "requests.jsonl", "--settings", json.dumps(given)]
-        words += ["--executor", json.dumps(base | executor), "--images-root", self.folder]
-        words += ["--journal", self.folder / "journal", "--out", self.folder / "responses.jsonl"]
-        return [str(word) for word in [*words, "--record", self.folder / "answers.json"]]
-
-    def ask(self, server: Loopback, concurrency: int = 4, **settings) -> int:
-        executor = {"kind": "http", "base_url": server.base_url, "concurrency": concurrency}
-        return collect_responses.main(self.arguments(executor, **settings))
-
-    def start(self, executor: dict, shard: str | None = None, **settings) -> subprocess.Popen:
-        words = [sys.executable, str(SCRIPTS / "collect_responses.py"), *self.arguments(executor, **settings)]
-        if shard:
-            place = words.index("--out")
-            words[place : place + 2] = ["--shard", shard]
-        return subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
-
-    def responses(self) -> list[Response]:
-        return list(jsonl.read(self.folder / "responses.jsonl", Response))
-
-    def journal(self) -> list[JournalEntry]:
-        return list(jsonl.read(self.folder / "journal" / "answers.jsonl", JournalEntry))
-
-    def record(self) -> dict:
-        return json.loads((self.folder / "answers.json").read_text())
-
-
-PROMPTS = [f"p{n}" for n in range(12)]
 
 
 @pytest.fixture
@@ -353,7 +301,11 @@ def test_a_terminated_run_keeps_its_answers_and_stops_its_server(cell, tmp_path,
         time.sleep(0.01)
     run.send_signal(number)
     said = run.communicate()[1]
-    assert run.returncode == 130 and said.rstrip().endswith("the same command goes on"), said
+    last = said.rstrip().split("\n")[-1]
+    if number == signal.SIGTERM:
+        assert run.returncode == 75 and re.fullmatch(TO_BE_CONTINUED, last), said
+    else:
+        assert run.returncode == 130 and last == "interrupted; " + GOES_ON, said
     assert not Path(f"/proc/{(tmp_path / 'pid').read_text()}").exists()
     n_kept = len(cell.journal())
     assert 0 < n_kept < 12 and not (cell.folder / "responses.jsonl").exists()
@@ -368,7 +320,7 @@ def test_what_is_in_flight_when_the_run_is_told_to_end_is_waited_for_and_kept(ce
         time.sleep(0.01)
     run.terminate()
     said = run.communicate()[1]
-    assert run.returncode == 130 and "told to end: waiting up to 10 s for what is in flight" in said
+    assert run.returncode == 75 and "told to end: waiting up to 10 s for what is in flight" in said
     assert server.n_calls == 3 == len(cell.journal())
 
 
@@ -384,7 +336,9 @@ def test_a_run_in_the_background_of_a_shell_ends_with_sigterm_too(cell, server):
     while not (cell.folder / "journal" / "server.log").exists() and run.poll() is None:
         time.sleep(0.02)
     run.terminate()
-    assert "finished items are kept" in run.communicate(timeout=10)[1] and run.returncode == 130
+    last = run.communicate(timeout=10)[1].rstrip().split("\n")[-1]
+    assert last == "to be continued: 0 of 12 answered, 12 not sent; the next attempt goes on from here"
+    assert run.returncode == 75
 
 
 def test_the_second_signal_ends_a_run_at_once(cell, server):
@@ -393,11 +347,11 @@ def test_the_second_signal_ends_a_run_at_once(cell, server):
     while server.n_calls < 3 and run.poll() is None:
         time.sleep(0.01)
     run.terminate()
-    time.sleep(0.3)
+    time.sleep(1.3)
     assert run.poll() is None
     run.terminate()
     said = run.communicate(timeout=3)[1]
-    assert run.returncode == 130 and "Traceback" not in said and not cell.journal()
+    assert run.returncode == 75 and "Traceback" not in said and not cell.journal()
     # What was under way is known to have been sent.
     server.behave = lambda prompt, nth: "ok"
     assert cell.start({"kind": "http", "base_url": server.base_url}).wait() == 0

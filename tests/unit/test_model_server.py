@@ -115,9 +115,11 @@ def test_a_server_with_another_model_is_refused(tmp_path):
 
 def test_a_description_names_build_and_hardware(tmp_path, monkeypatch):
     smi = tmp_path / "nvidia-smi"
-    smi.write_text("#!/bin/sh\necho 'NVIDIA H100 80GB HBM3'\necho 'NVIDIA H100 80GB HBM3'\n")
+    told = "GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-1)\nGPU 1: NVIDIA H100 80GB HBM3 (UUID: GPU-2)"
+    smi.write_text(f"#!/bin/sh\necho '{told}'\n")
     smi.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     with model_server.running(command(tmp_path), "toy", tmp_path / "log", 20) as server:
         assert server.description == "loopback.py, 2 x NVIDIA H100 80GB HBM3"
     words = command(tmp_path, version="0.19.0", owned_by="vllm")
@@ -126,6 +128,40 @@ def test_a_description_names_build_and_hardware(tmp_path, monkeypatch):
     words = command(tmp_path, version="0.19.0", owned_by="remeasure")
     with model_server.running(words, "toy", tmp_path / "log", 20) as server:
         assert server.description == f"loopback.py, {hardware.cpu()}"
+
+
+GPUS = """GPU 0: NVIDIA A10G (UUID: GPU-5c89852c-d268-c3f3-1b07-005d5ae1dc3f)
+GPU 1: NVIDIA A100-SXM4-40GB (UUID: GPU-5d5ba0d6-d33d-2b2c-524d-9e3d8d2b8a77)
+  MIG 1g.5gb      Device  0: (UUID: MIG-c6d4f1ef-42e4-5de3-91c7-45d71c87eb3f)
+  MIG 1g.5gb      Device  1: (UUID: MIG-cba663e8-9bed-5b25-b243-5985ef7c9beb)
+GPU 2: NVIDIA A10G (UUID: GPU-00000000-0000-0000-0000-000000000002)"""
+
+
+@pytest.mark.parametrize(
+    ("given", "names"),
+    [
+        (None, "NVIDIA A100-SXM4-40GB, 2 x NVIDIA A10G"),
+        ("0", "NVIDIA A10G"),
+        ("2,0", "2 x NVIDIA A10G"),
+        ("1", "NVIDIA A100-SXM4-40GB"),
+        ("GPU-5d5ba0d6", "NVIDIA A100-SXM4-40GB"),
+        ("GPU-5", None),  # fits two
+        ("MIG-c6d4f1ef-42e4-5de3-91c7-45d71c87eb3f", "NVIDIA A100-SXM4-40GB MIG 1g.5gb"),
+        ("0,7,2", "NVIDIA A10G"),  # what fits nothing hides all after it
+        ("", None),
+        ("-1", None),
+        ("NoDevFiles", None),
+    ],
+)
+def test_only_the_gpus_that_a_job_may_use_are_named(tmp_path, monkeypatch, given, names):
+    smi = tmp_path / "nvidia-smi"
+    smi.write_text(f"#!/bin/sh\n[ \"$1\" = -L ] && cat <<'END'\n{GPUS}\nEND\n")
+    smi.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if given is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", given)
+    assert hardware.gpus() == names
 
 
 @pytest.mark.parametrize("does", ["exit 9", "sleep 60", "printf ''"])

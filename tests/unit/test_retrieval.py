@@ -1,8 +1,9 @@
+import msgspec
 import numpy as np
 import pytest
 
 from encoderkit import item, page, settings
-from remeasure import retrieval, vectors
+from remeasure import provenance, retrieval, vectors
 from remeasure.errors import RemeasureError
 from remeasure.records import (
     Ranked,
@@ -132,3 +133,46 @@ def test_hits_are_counted_up_to_each_rank():
     hits.add(item("b", "x", relevant=()), Ranked(item_id="b", ids=("chad/0000",), scores=(1.0,)))
     hits.add(item("c", "x", ("chad",)), Ranked(item_id="c", ids=("chad/0000",), scores=(1.0,)))
     assert hits.at == {1: 1, 2: 2, 3: 2} and (hits.n_items, hits.n_with_relevant) == (3, 2)
+
+
+# -- an index on the node's own disk -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["flat", "ivf"])
+def test_an_index_on_local_scratch_finds_the_same_and_is_checked(tmp_path, monkeypatch, kind):
+    rows = np.random.default_rng(4).standard_normal((300, 16)).astype("f4")
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    numbers = {"nlist": 4, "nprobe": 2, "seed": 1} if kind == "ivf" else {}
+    built, _ = vectors.build_index(rows, IndexSettings(kind=kind, encoder=settings(), **numbers))
+    index, order, record = (tmp_path / name for name in ("index.faiss", "order.txt", "index.json"))
+    vectors.write_index(index, built)
+    order.write_text("".join(f"u{n}\n" for n in range(300)))
+    identity = opened(TILE_ROWS, ORDER).identity
+    provenance.write_stage(
+        record,
+        stage="build_index",
+        script="build_index.py",
+        settings={},
+        inputs=[],
+        outputs=[index],
+        facts={
+            "identity": msgspec.to_builtins(msgspec.structs.replace(identity, dim=16)),
+            "order_sha256": vectors.order_sha256(f"u{n}" for n in range(300)),
+        },
+    )
+
+    def found():
+        return [retrieval.open_index(index, record, order).search(row, 5) for row in rows[:20]]
+
+    monkeypatch.delenv("REMEASURE_SCRATCH", raising=False)
+    plain = found()
+    monkeypatch.setenv("REMEASURE_SCRATCH", str(tmp_path / "local"))
+    assert found() == plain
+    (copy,) = (tmp_path / "local").rglob("index.faiss")
+    assert copy.read_bytes() == index.read_bytes()
+    # A damaged index is damaged here too, and it is the original that is named.
+    data = bytearray(index.read_bytes())
+    data[-1] ^= 1
+    index.write_bytes(data)
+    with pytest.raises(RemeasureError, match=f"{index}: not the index that {record} was written for"):
+        found()

@@ -7,6 +7,7 @@ calls it in the main process of a real run only, never in a job, a dry run or fo
 import atexit
 import os
 import re
+import shlex
 import signal
 import sys
 from contextlib import ExitStack
@@ -21,7 +22,7 @@ LEASE = "driver.lease"
 # One call of the stand-in waits 50 s, so this many survive an outage of most of an hour.
 _STATUS_ATTEMPTS = 60
 # What the executor waits at most between two rounds of questions.
-_LONGEST_ROUND_S = 180
+LONGEST_ROUND_S = 180
 RUN_NAME = re.compile(r"([A-Za-z0-9_-]{1,50}_)?[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
 
 
@@ -37,8 +38,8 @@ def attach(workflow) -> None:
     if not workflow.is_main_process or workflow.dryrun:
         return
     try:
-        hazards.check_profiles(workflow, _is_slurm(workflow))
-        if _is_slurm(workflow):
+        hazards.check_profiles(workflow, is_slurm(workflow))
+        if is_slurm(workflow):
             _attach(workflow)
     except RemeasureError as error:
         print(f"error: {error}", file=sys.stderr, flush=True)
@@ -47,14 +48,34 @@ def attach(workflow) -> None:
 
 def partitions_file(workflow) -> Path | None:
     """Return the site's file that the executor reads; null where jobs do not go to SLURM, or it has none."""
-    if not _is_slurm(workflow):
+    if not is_slurm(workflow):
         return None
     named = getattr(workflow.executor_settings, "partition_config", None)
     named = named or os.environ.get("SNAKEMAKE_SLURM_PARTITIONS")
     return Path(named) if named else None
 
 
-def _is_slurm(workflow) -> bool:
+def preflight_options(workflow, resources) -> str:
+    """Return what the profile says about the cluster as options of ``scripts/preflight.py``; "" for none.
+
+    Args:
+        workflow: Snakemake's, when its executor is known.
+        resources: of a rule that names nothing of this itself: it has what the profile gives to every job.
+    """
+    if not is_slurm(workflow):
+        return ""
+    file = partitions_file(workflow)
+    words = ["--cluster", *(["--partitions", str(file)] if file else [])]
+    for name, option in (("slurm_account", "account"), ("qos", "qos"), ("constraint", "constraint")):
+        if isinstance(resources.get(name), str):
+            words.append(f"--sbatch=--{option}={resources.get(name)}")
+    if isinstance(resources.get("scratch"), str):
+        words.append(f"--scratch={resources.get('scratch')}")
+    return shlex.join(words)
+
+
+def is_slurm(workflow) -> bool:
+    """Return whether jobs go to SLURM; known when the executor is."""
     return workflow.executor_plugin is not None and workflow.executor_plugin.name == "slurm"
 
 
@@ -73,7 +94,11 @@ def _attach(workflow) -> None:
     _hold(folder / LEASE)
     for name in ("ended.json", "ending", "doubts.json", "waited.json", "submitted"):
         (folder / name).unlink(missing_ok=True)
-    left = left_over(Path.cwd(), run)
+    try:
+        left = left_over(Path.cwd(), run)
+    except RemeasureError as error:
+        standins.write(folder / "ended.json", {"kind": "away", "said": str(error)})
+        raise
     if left:
         raise RemeasureError(_about_left_over(left))
     standins.write(folder / "settings.json", {"accounting": _has_accounting()})
@@ -85,13 +110,13 @@ def _attach(workflow) -> None:
         workflow.executor_settings.status_attempts or 0, _STATUS_ATTEMPTS
     )
     _hint_about_memory()
-    _catch_signals(folder)
+    catch_signals(folder)
     judge = watchdog.Judge(silent_s, away_s)
     dog = watchdog.Watchdog(run, folder, _Waited(workflow), judge)
     dog.start()
     atexit.register(dog.stop)
     print(
-        f"cluster: {len(jobs)} jobs or more to submit as {run}; to cancel them all: scancel --name={run}",
+        f"cluster: jobs to submit: {len(jobs)} or more, as {run}; to cancel them all: scancel --name={run}",
         file=sys.stderr,
         flush=True,
     )
@@ -125,7 +150,7 @@ def _about_left_over(left: list[queue.Job]) -> str:
     runs = " ".join(f"scancel --name={run};" for run in sorted({job.run_name for job in left}))
     return (
         f"jobs of a driver that was killed still run in this folder: {shown}{more}; they would write the "
-        f"same files: wait for them, or `{runs}` then the same command (scripts/submit.py does it)"
+        f"same files: wait for them, or `{runs}` then the same command (scripts/submit.py does it itself)"
     )
 
 
@@ -199,7 +224,7 @@ def _hint_about_memory() -> None:
         age_s = min_job_age_s()
     except RemeasureError:
         return
-    if age_s is not None and age_s < _LONGEST_ROUND_S + 20:
+    if age_s is not None and age_s < LONGEST_ROUND_S + 20:
         print(
             f"cluster: the queue forgets ended jobs after {age_s} s (MinJobAge); such a job counts as done "
             "when its files are there",
@@ -208,7 +233,7 @@ def _hint_about_memory() -> None:
         )
 
 
-def _catch_signals(folder: Path) -> None:
+def catch_signals(folder: Path) -> None:
     """Make an interruption work wherever the driver was started, and let the stand-ins know of it.
 
     A shell that starts a program in the background makes it deaf to SIGINT, and a closed terminal would kill

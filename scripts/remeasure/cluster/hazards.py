@@ -59,10 +59,11 @@ def default_profiles(*folders: Path) -> Iterator[Path]:
 
 
 def taken_over(path: Path) -> list[str]:
-    """Return the settings of a profile that decide where jobs run."""
-    if not path.read_text(encoding="utf-8", errors="replace").strip():
+    """Return the settings of a profile that decide where jobs run; none where it cannot be read."""
+    try:
+        keys = {str(key).replace("_", "-") for key in read_yaml(path)}
+    except RemeasureError:  # empty, or Snakemake has said already what is wrong with it
         return []
-    keys = {str(key).replace("_", "-") for key in read_yaml(path)}
     return [key for key in _TAKES_OVER if key in keys]
 
 

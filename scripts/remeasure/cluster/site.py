@@ -15,6 +15,7 @@ from remeasure.errors import RemeasureError, did_you_mean
 from remeasure.yaml_files import Settings, convert, read_yaml
 
 _UNITS_MIN = {"d": 1440.0, "h": 60.0, "m": 1.0, "s": 1 / 60}
+_SECTIONS = ("partitions", "gpus")
 # The executor takes any of these words for the same thing.
 _CLUSTER_KEYS = ("cluster", "clusters", "slurm_cluster")
 _Limit = Annotated[float, Meta(gt=0)] | None
@@ -96,11 +97,6 @@ class Gpus(Settings, kw_only=True):
     """Constraint that leads to nodes with a model, for a site whose GPUs have no type."""
 
 
-class _File(Settings, kw_only=True):
-    partitions: Annotated[dict[str, Partition], Meta(min_length=1)]
-    gpus: Gpus = Gpus()
-
-
 class Site:
     """A site: its partitions in the file's order, and how its GPUs are asked for."""
 
@@ -167,13 +163,18 @@ def load(path: Path) -> Site:
             contradict.
     """
     raw = read_yaml(path)
-    known = _File.__struct_fields__
     for key in raw:
-        if key not in known:
-            hint = did_you_mean(key, known)
-            raise RemeasureError(f"{path}: unknown key {key!r}{hint}; known: {', '.join(known)}")
-    file = convert(_as_names(raw, path), _File, path)
-    for name, partition in file.partitions.items():
+        if key not in _SECTIONS:
+            hint = did_you_mean(key, _SECTIONS)
+            raise RemeasureError(
+                f"{path}: unknown key {str(key)[:80]!r}{hint}; known: {', '.join(_SECTIONS)}"
+            )
+    partitions = {
+        name: _section(value, Partition, f"{path}: partitions.{name}")
+        for name, value in _partitions(raw, path).items()
+    }
+    gpus = _section(raw.get("gpus", {}), Gpus, f"{path}: gpus")
+    for name, partition in partitions.items():
         place = f"{path}: partitions.{name}"
         try:
             partition.max_runtime_min()
@@ -181,12 +182,12 @@ def load(path: Path) -> Site:
             raise RemeasureError(f"{place}.max_runtime: {error}; write 720, 12h or 1-12:00:00") from None
         if partition.available_gpu_models and not partition.max_gpu:
             raise RemeasureError(f"{place}: lists GPU models but no max_gpu; say how many one job may have")
-    for model in file.gpus.features:
-        offered = {m for p in file.partitions.values() for m in p.available_gpu_models or ()}
+    for model in gpus.features:
+        offered = {m for p in partitions.values() for m in p.available_gpu_models or ()}
         if model not in offered:
             hint = did_you_mean(model, offered)
             raise RemeasureError(f"{path}: gpus.features.{model}: no partition lists that model{hint}")
-    return Site(file.partitions, file.gpus)
+    return Site(partitions, gpus)
 
 
 def find(path: Path) -> Site | None:
@@ -194,17 +195,26 @@ def find(path: Path) -> Site | None:
     return load(path) if path.exists() else None
 
 
-def _as_names(raw: dict[str, Any], path: Path) -> dict[str, Any]:
-    """Check what YAML may have turned into something else than a name."""
+def _partitions(raw: dict[str, Any], path: Path) -> dict[str, Any]:
+    """Return the section of partitions, each with a name; YAML turns some words into something else."""
     found = raw.get("partitions")
-    for name in found if isinstance(found, dict) else ():
+    if not isinstance(found, dict) or not found:
+        raise RemeasureError(f"{path}: names no partitions; add `partitions:` with a line for each")
+    for name in found:
         if not isinstance(name, str) or not name.strip():
             raise RemeasureError(f'{path}: partitions: {name!r} is no name; put it in quotes, like "gpu"')
         if found[name] is None:
             raise RemeasureError(
-                f"{path}: partitions.{name}: says nothing; write {{}} for a partition without limits"
+                f"{path}: partitions.{name}: says nothing; write {{}} where it has no limits"
             )
-    return raw
+    return found
+
+
+def _section(value: Any, kind: type, place: str) -> Any:
+    try:
+        return convert(value, kind, Path(place))
+    except RemeasureError as error:
+        raise RemeasureError(str(error).replace(f"{place}: top level: ", f"{place}: ")) from None
 
 
 def minutes(value: int | float | str) -> float:

@@ -26,7 +26,8 @@ SILENT_S = 600.0
 _AWAY_FACTOR = 9
 _LOOK_S = 15.0
 _NOTE_S = 2.0
-HARD_S = 120.0
+# An interrupted executor sleeps to the end of its round, 180 s at most, before it lets go.
+HARD_S = 240.0
 # Reasons for waiting that pass only when somebody changes the job, the limits or the account.
 _STUCK = re.compile(
     r"PartitionTimeLimit|PartitionNodeLimit|PartitionConfig|BadConstraints|DependencyNeverSatisfied"

@@ -24,6 +24,8 @@ from remeasure.files import write_text
 
 log = logging.getLogger("remeasure.chat_server")
 MAX_BODY_BYTES = 256 * 2**20
+# Longer than a collector that is told to end waits for what is in flight (``executors.http``).
+_GRACE_S = 15.0
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -44,7 +46,7 @@ def serve(args: argparse.Namespace, load: Callable[[], Engine]) -> None:
     Raises:
         RemeasureError: fewer than one thread, or the port is taken.
     """
-    started, ending = time.monotonic(), Ending()
+    started, ending = time.monotonic(), Ending(_GRACE_S)
     if args.threads < 1:
         raise RemeasureError(
             f"--threads {args.threads}: a model needs at least 1; correct `options` of the model"

@@ -24,6 +24,7 @@ from remeasure.executors.payload import Payloads
 from remeasure.executors.pool import Address, Pool
 from remeasure.executors.replies import HOPELESS, PASSING, Failure, Outcome, entry_of
 from remeasure.executors.transport import Transport
+from remeasure.interruption import Terminated
 from remeasure.records import JournalEntry
 
 log = logging.getLogger("remeasure.http")
@@ -34,6 +35,10 @@ _DRAIN_S = 10.0
 # So many failed requests in a row, no outcome between, are an outage and not bad luck.
 _FAILED_IN_A_ROW = 25
 _OTHER_FILES = 100
+# Told again within this time is told once: a job system tells a process directly and through its parents.
+_SAME_TELLING_S = 1.0
+# The end of a job reaches a server and us in one moment; a broken connection may be seen a little earlier.
+_MOMENT_S = 0.1
 # Rough tokens of an image where a limit of tokens per minute is kept; replaced by what the server counts.
 _IMAGE_TOKENS = 1000
 
@@ -128,31 +133,37 @@ class HttpExecutor:
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        task = asyncio.current_task()
+        task, told_at = asyncio.current_task(), None
 
-        def told() -> None:
-            if self._stopped is not None:
+        def told(reason: KeyboardInterrupt) -> None:
+            nonlocal told_at
+            if told_at is None:
+                told_at = self._loop.time()
+                log.warning("told to end: waiting up to %g s for what is in flight", _DRAIN_S)
+                self._end(reason)
+                self._loop.call_later(_DRAIN_S, task.cancel)
+            elif self._loop.time() - told_at > _SAME_TELLING_S:
                 task.cancel()  # the second time
-                return
-            log.warning("told to end: waiting up to %g s for what is in flight", _DRAIN_S)
-            self._end(KeyboardInterrupt())
-            self._loop.call_later(_DRAIN_S, task.cancel)
 
-        for number in (signal.SIGINT, signal.SIGTERM):
-            self._loop.add_signal_handler(number, told)
+        before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+        self._loop.add_signal_handler(signal.SIGINT, told, KeyboardInterrupt())
+        self._loop.add_signal_handler(signal.SIGTERM, told, Terminated())
         try:
             yield
         except asyncio.CancelledError:
             if self._stopped is None:
                 raise
         finally:
-            for number in (signal.SIGINT, signal.SIGTERM):
+            for number, handler in before.items():
                 self._loop.remove_signal_handler(number)
+                signal.signal(number, handler)
 
     def _end(self, reason: BaseException) -> None:
         """Send nothing more; the first reason is the one that is raised in the end."""
         if self._stopped is None:
             self._stopped = reason
+        elif isinstance(self._stopped, KeyboardInterrupt) and isinstance(reason, RemeasureError):
+            log.warning("while ending: %s", reason)
         self._ended.set()
         if self._pool is not None:
             self._pool.close(reason)
@@ -174,8 +185,10 @@ class HttpExecutor:
             bad = {u: one.message for u, one in zip(self._urls, found, strict=True) if _is_bad(one)}
             if len(bad) < len(self._urls):
                 break
-            if reason := self._died():
+            if self._stopped is None and (reason := self._died()):
                 raise RemeasureError(reason)
+            if self._stopped is not None:
+                break
             if n_looks == 3:
                 said = self._key.out_of("; ".join(f"{url}: {text}" for url, text in bad.items()))
                 raise RemeasureError(f"no endpoint answers: {said}; start the server, or correct base_url")
@@ -249,6 +262,10 @@ class HttpExecutor:
             n_sent = sum(failures.values()) + 1
             if isinstance(reply, Outcome):
                 return self._entry(call, reply, n_sent, started, address, wasted)
+            if reply.kind == "connection":
+                await asyncio.sleep(_MOMENT_S)
+            if isinstance(self._stopped, KeyboardInterrupt):
+                raise _Ended  # the server may have been told to end as well: this is no failure of the model
             wasted.update(reply.usage or {})
             failures[reply.kind] = failures.get(reply.kind, 0) + 1
             self._stop_if_hopeless(reply, address)

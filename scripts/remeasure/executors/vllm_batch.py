@@ -18,7 +18,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from remeasure import hardware, images, model_server, requests, vllm_server
+from remeasure import hardware, images, model_server, requests, scratch, vllm_server
 from remeasure.errors import RemeasureError
 from remeasure.executors import Call, Keeper, VllmBatchSettings
 from remeasure.executors.batch_lines import Results, line_of
@@ -262,7 +262,10 @@ def _words(settings: VllmBatchSettings, served_name: str, folder: Path) -> list[
         RemeasureError: an option is ours to set; the model is written as a folder, and there is none.
     """
     words = ["run-batch", "-i", str(folder / "requests.jsonl"), "-o", str(folder / "results.jsonl")]
-    words += ["--model", vllm_server.checked_model(settings.model), "--served-model-name", served_name]
+    model = vllm_server.checked_model(settings.model)
+    if Path(model).is_dir():
+        model = str(scratch.local_copy(Path(model)))
+    words += ["--model", model, "--served-model-name", served_name]
     words += ["--allowed-local-media-path", str(folder / "images")]
     for name, value in settings.options.items():
         flag = name.replace("_", "-")
