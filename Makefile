@@ -3,7 +3,7 @@ PYTHON ?= python3
 CORES ?= all
 BIN := .venv/bin
 
-.PHONY: table1 test test-slow lint unit ci workflow setup setup-dev lock clean
+.PHONY: table1 test test-slurm test-slow lint unit ci workflow setup setup-dev lock clean
 
 # The second call is instant, but where sources were made again (new code, a deleted download) it sees what
 # Snakemake did not look at behind them.
@@ -36,6 +36,11 @@ unit:
 
 workflow:
 	$(BIN)/pytest tests/workflow -m "not slow"
+
+# A virtual SLURM cluster on this machine: the literal command from a fresh clone, failures, other kinds of sites.
+# Needs root (and apt-get, where SLURM is missing); elsewhere it says so and its tests are skipped.
+test-slurm: setup-dev ci
+	$(BIN)/pytest tests/slurm -m "not slow" --durations 10
 
 test-slow: setup-dev ci
 	$(BIN)/pytest tests -m slow

@@ -12,7 +12,7 @@ from pathlib import Path
 SCRIPTS = Path(workflow.basedir) / "scripts"
 sys.path.insert(0, str(SCRIPTS))
 
-from remeasure import scratch, timing
+from remeasure import obstacles, scratch, timing
 from remeasure.cluster import driver, site
 from remeasure.errors import RemeasureError
 from remeasure.fingerprint import code_of, study_code
@@ -59,7 +59,8 @@ wildcard_constraints:
     arm="|".join(sorted({cell.arm for cell in PLAN.cells})),
     table="|".join(PLAN.tables()),
     corpus="[a-z0-9][a-z0-9_-]*",
-    encoder="(?!tiles/|passages/)[a-z0-9][a-z0-9_-]*",
+    encoder="(?!tiles/|passages/|parts/)[a-z0-9][a-z0-9_-]*",
     model="[a-z0-9][a-z0-9_-]*",
     judge="[a-z0-9][a-z0-9_-]*",
     shard="[1-9][0-9]*of[1-9][0-9]*",
+    part="[1-9][0-9]*of[1-9][0-9]*",

@@ -25,9 +25,10 @@ rule embed:
         code=code_of("embed.py"),
         settings=as_json(PLAN.embed, "run", "encoder"),
         inputs=as_options(FILES.embed),
+        part=[],
     shell:
-        'python "$SCRIPTS"/embed.py --settings {params.settings:q} {params.inputs:q} --threads {threads}'
-        " --out {output.descriptors:q} --order {output.order:q} --record {output.record:q} 2> {log:q}"
+        'python "$SCRIPTS"/embed.py --settings {params.settings:q} {params.inputs:q} {params.part:q}'
+        " --threads {threads} --out {output.descriptors:q} --order {output.order:q} --record {output.record:q} 2> {log:q}"
 
 
 rule build_index:

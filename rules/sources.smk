@@ -37,6 +37,30 @@ for package, paths in PLAN.catalogue.packages().items():
             'python "$SCRIPTS"/fetch_source.py {params.settings:q} 2> {log:q}'
 
 
+# What no rule can fetch is somebody's to bring: a rule only says so, and there is none for what is there, so
+# that nothing can ever remove or replace it.
+for source in PLAN.catalogue.by_hand().values():
+    if not Path(source.path).exists():
+
+        rule:
+            name:
+                source.rule
+            output:
+                source.path,
+            log:
+                source.log,
+            localrule: True
+            conda:
+                "../envs/core.yaml"
+            resources:
+                mem_mb=1000,
+                runtime=10,
+            params:
+                settings=f"error: {source.problem()}",
+            shell:
+                "printf '%s\\n' {params.settings:q} > {log:q}; exit 2"
+
+
 rule write_factbook:
     """A real ZIM archive of country pages, and the facts that its pages state."""
     input:

@@ -110,6 +110,13 @@ def of_steps(folder: Path) -> Iterator[int]:
                 yield pid
 
 
+def command_of(pid: int) -> str:
+    """Return the command line of a process; empty for one that is gone."""
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+    return ""
+
+
 def _pids() -> Iterator[int]:
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and int(entry.name) != os.getpid():

@@ -43,8 +43,10 @@ def bring_up(request):
     running: list[VirtualCluster] = []
 
     def up(**options) -> VirtualCluster:
-        place = [request.config.getoption(name) for name in ("cluster_folder", "cluster_port")]
-        cluster = VirtualCluster(*place, Options(**({"min_job_age_s": MEMORY_S} | options)))
+        # Where all tests are collected, this file is read too late to add options.
+        folder = request.config.getoption("cluster_folder", FOLDER)
+        port = request.config.getoption("cluster_port", FIRST_PORT)
+        cluster = VirtualCluster(folder, port, Options(**({"min_job_age_s": MEMORY_S} | options)))
         running[:] = [cluster]
         cluster.up()
         return cluster
@@ -84,4 +86,5 @@ def undisturbed(local_run, tmp_path_factory) -> Clone:
         run.write(STAND_IN)
     driver = made.program(["snakemake", "--cores", "2", "results/table1.csv", "--config", "run=ci"])
     assert driver.wait(120) == 0, driver.said()
+    assert made.planned() == {}, "the small run is older than the code; run: make ci"
     return made

@@ -6,7 +6,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -82,9 +81,9 @@ class Clone:
     folder: Path
     drivers: list[Driver] = field(default_factory=list)
 
-    def start(self, *words: str, target: str = TABLE, **environment: str) -> Driver:
-        """Start ``snakemake TARGET --profile slurm --config run=ci WORDS`` in the background."""
-        literal = ["snakemake", target, "--profile", "slurm", "--config", "run=ci", *FAST, *words]
+    def start(self, *words: str, target: str = TABLE, run: str = "ci", **environment: str) -> Driver:
+        """Start ``snakemake TARGET --profile slurm --config run=RUN WORDS`` in the background."""
+        literal = ["snakemake", target, "--profile", "slurm", "--config", f"run={run}", *FAST, *words]
         return self.program(literal, **environment)
 
     def program(self, words: list[str], **environment: str) -> Driver:
@@ -125,8 +124,14 @@ def clone(target: Path) -> Clone:
     """Copy the project without anything that was made; the verified sources are linked."""
     shutil.copytree(ROOT, target, ignore=shutil.ignore_patterns(*NOT_CLONED), symlinks=True)
     (target / "results").mkdir()
-    shutil.copytree(ROOT / "results/sources", target / "results/sources", copy_function=os.link)
+    shutil.copytree(ROOT / "results/sources", target / "results/sources", copy_function=link_sources)
     return Clone(target)
+
+
+def link_sources(source: str, target: str) -> None:
+    """Link a verified source, copy anything else: logs are written in place."""
+    linked = "/results/sources/" in source and "/logs/" not in source
+    (os.link if linked else shutil.copy2)(source, target)
 
 
 def bytes_of(folder: Path, pattern: str = "results/ci/**/*") -> dict[str, bytes]:
@@ -152,6 +157,7 @@ class Known:
     """What was asked for: ``h100:1``, or empty."""
     mem_mb: int
     time_limit: str
+    elapsed_s: int
     restarts: int
     folder: str
 
@@ -178,6 +184,7 @@ def _known(line: str) -> Known:
         words.get("TresPerJob", "").removeprefix("gres:gpu:"),
         megabytes(words["MinMemoryNode"]) if "MinMemoryNode" in words else 0,
         words["TimeLimit"],
+        seconds(words["RunTime"]),
         int(words["Restarts"]),
         words["WorkDir"],
     )
@@ -188,17 +195,7 @@ def megabytes(text: str) -> int:
     return round(float(text[:-1]) * {"M": 1, "G": 1024}[text[-1]])
 
 
-def job_of(cluster: VirtualCluster, driver: Driver, limit_s: float = 60) -> int:
-    """Wait until the newest job of a driver runs and return its number."""
-
-    def running() -> bool:
-        queued = {int(row[0]): row[1] for row in cluster.queue(form="%i %T")}
-        return any(queued.get(job) == "RUNNING" for job in driver.submitted()[-1:])
-
-    assert wait_for(running, limit_s), driver.said()[-3000:]
-    return driver.submitted()[-1]
-
-
-def seconds_since(started: float) -> float:
-    """Return the time since a moment of the monotonic clock."""
-    return time.monotonic() - started
+def seconds(text: str) -> int:
+    """Return a time of less than a day as SLURM writes it: 01:02:03."""
+    hours, minutes, rest = map(int, text.split(":"))
+    return 3600 * hours + 60 * minutes + rest

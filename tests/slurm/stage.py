@@ -1,14 +1,13 @@
 """Where a story about a failure takes place: a copied finished run, one cell of which is asked again."""
 
 import json
-import os
 import shutil
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from cluster_processes import wait_for
-from slurmkit import Clone, Driver, Known, bytes_of, known_jobs
+from cluster_processes import command_of, wait_for
+from slurmkit import Clone, Driver, Known, bytes_of, known_jobs, link_sources
 from virtual_cluster import VirtualCluster
 
 CELL = "results/ci/pixelrag/nq/naive/stand-in"
@@ -43,6 +42,11 @@ class Stage:
     def jobs(self) -> list[Known]:
         """Return the jobs of this story, in order."""
         return known_jobs(self.cluster, self.made.folder)
+
+    def job(self, job_id: int) -> Known:
+        """Return one job of this story as it is now."""
+        (found,) = (job for job in self.jobs() if job.job_id == job_id)
+        return found
 
     def asked(self) -> list[str]:
         """Return what the model was asked so far."""
@@ -79,17 +83,15 @@ class Stage:
         """Make sure that nothing of this story's jobs lives: no model server, no step."""
         ids = {job.job_id for job in self.jobs()}
         assert ids
-        assert wait_for(lambda: not self.cluster.job_processes(ids), 15), self.cluster.job_processes(ids)
+        if not wait_for(lambda: not self.cluster.job_processes(ids), 15):
+            raise AssertionError([command_of(pid) for pid in self.cluster.job_processes(ids)])
 
 
 def set_stage(cluster: VirtualCluster, undisturbed: Clone, folder: Path) -> Stage:
     """Copy the undisturbed run and remove the answers of one cell."""
-    shutil.copytree(undisturbed.folder, folder, copy_function=_link_sources, symlinks=True)
+    logs = shutil.ignore_patterns("driver-*.log")
+    shutil.copytree(undisturbed.folder, folder, ignore=logs, copy_function=link_sources, symlinks=True)
     shutil.rmtree(folder / CELL / "journal")
     for name in ("responses.jsonl", "answers.json"):
         (folder / CELL / name).unlink()
     return Stage(cluster, Clone(folder), undisturbed)
-
-
-def _link_sources(source: str, target: str) -> None:
-    (os.link if "/results/sources/" in source else shutil.copy2)(source, target)

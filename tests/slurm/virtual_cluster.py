@@ -132,6 +132,10 @@ class VirtualCluster:
         record = self.layout.job_record
         return [parse_ended(line) for line in record.read_text().splitlines()] if record.exists() else []
 
+    def accounted(self, job_id: int) -> str:
+        """Return the state of a job as the accounting has it."""
+        return self._told("sacct", "-X", "-n", "-P", "-o", "State", "-j", str(job_id)).strip()
+
     def job_processes(self, jobs: set[int] | None = None) -> list[int]:
         """Return the processes that belong to jobs of this cluster, or to those with some numbers."""
         return sorted(of_jobs(self.layout.name, jobs))

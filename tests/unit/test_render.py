@@ -17,7 +17,7 @@ import pytest
 from PIL import Image
 
 import render_tiles
-from processes import alive
+from processes import alive, family
 from remeasure import capture, tiles
 from remeasure.errors import RemeasureError
 from zimkit import Given, write_pages, write_zim
@@ -410,13 +410,19 @@ def browsers_below(pid: int) -> list[int]:
     return found
 
 
-def test_a_killed_script_goes_on_where_it_stopped_and_ends_with_the_same_bytes(tmp_path):
+@pytest.mark.parametrize("end", ["killed", "told", "all told"])
+def test_a_script_that_is_ended_goes_on_where_it_stopped_and_ends_with_the_same_bytes(tmp_path, end):
     archive, pages = many(tmp_path, 8)
     process = start(tmp_path / "killed", archive, pages)
     wait_for(tmp_path / "killed", 2)
     browsers = browsers_below(process.pid)
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
+    # A cluster tells every process of a job in one moment.
+    for pid in reversed(family(process.pid)) if end == "all told" else [process.pid]:
+        os.kill(pid, signal.SIGKILL if end == "killed" else signal.SIGTERM)
+    said = process.communicate()[1]
+    if end != "killed":
+        assert process.returncode == 75 and "Traceback" not in said, said
+        assert said.rstrip().split("\n")[-1].startswith("to be continued: told to end before it was done;")
     kept = finished(tmp_path / "killed")
     assert 2 <= kept < 8
     assert not (tmp_path / "killed" / "tiles.zip").exists()

@@ -47,7 +47,7 @@ def see(steps: Iterable[Step], around: Surroundings) -> list[Seen]:
     alive: dict[tuple[str, str], Job] = {}
     over: dict[tuple[str, str], Job] = {}
     for job in around.queue or ():  # in order of their numbers: the last counts
-        (alive if job.is_alive else over)[_base(job.rule), job.wildcards] = job
+        (alive if job.is_alive else over)[job.rule, job.wildcards] = job
     seen = [_see(step, around, alive.get(step.made.key), over.get(step.made.key)) for step in steps]
     return _with_followers(seen, around.work_dir)
 
@@ -78,11 +78,6 @@ def _with_followers(seen: list[Seen], work_dir: Path) -> list[Seen]:
                 seen[i], is_new = Seen(one.step, "waiting"), True
                 open_.update(one.step.made.outputs)
     return seen
-
-
-def _base(rule: str) -> str:
-    """Return the rule whose name a copy for the login node bears."""
-    return rule.removesuffix("_on_login")
 
 
 def _see(step: Step, around: Surroundings, job: Job | None, over: Job | None) -> Seen:
