@@ -146,12 +146,14 @@ def test_a_job_is_seen_to_its_end_without_accounting(work):
     assert (work / ".snakemake/remeasure/driver.lease").read_bytes() == b""
 
 
+@pytest.mark.slow
 def test_a_failed_job_is_seen(work):
     (work / "Snakefile").write_text((work / "Snakefile").read_text().replace("echo $PATH", "exit 4; echo"))
     done = run(work)
     assert done.returncode == 1 and "SLURM status is: 'FAILED'" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_finished_job_that_the_queue_forgot_is_judged_by_its_files(work):
     (work.parent / "cluster" / "forgets").touch()
     done = run(work)
@@ -198,6 +200,7 @@ def test_retries_in_a_rule_are_refused(work):
     assert "rule make: `retries:` in a rule repeats the step inside its job" in refused(work)
 
 
+@pytest.mark.slow
 def test_retries_of_the_profile_are_not(work):
     assert run(work, "--retries", "2").returncode == 0
 
