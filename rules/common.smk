@@ -35,6 +35,7 @@ except RemeasureError as error:
     print(f"error: {error}", file=sys.stderr, flush=True)
     os._exit(2)
 
+driver.end_promptly()
 FILES = Wiring(PLAN)
 NEEDS = RuleResources(SITE)
 

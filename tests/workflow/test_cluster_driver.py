@@ -17,6 +17,8 @@ import sys
 sys.path.insert(0, {str(SCRIPTS)!r})
 from remeasure.cluster import driver
 
+driver.end_promptly()
+
 rule all:
     input: "a.txt"
 
@@ -263,3 +265,11 @@ def test_an_interrupted_driver_leaves_no_lock_and_cancels_its_jobs(work):
 
 def _text(path):
     return path.read_text() if path.exists() else ""
+
+
+def test_a_call_that_submits_nothing_ends_without_a_pause(work):
+    """The executor's own pause before it looks again is 40 s here."""
+    began = time.monotonic()
+    done = run(work, "--slurm-init-seconds-before-status-checks", "40", targets=("here.txt",))
+    assert done.returncode == 0, done.stderr
+    assert time.monotonic() - began < 25
