@@ -180,7 +180,7 @@ def test_lines_fit_and_long_lists_are_cut(tmp_path):
         ("waiting", "none", "start the command again"),
         ("waiting", "here", "nothing; it goes on by itself"),
         ("running", "none", "nobody waits for these jobs on this host"),
-        ("running", "gone", "jobs of a killed driver are under way; scripts/submit.py"),
+        ("running", "gone", "jobs of a killed driver are under way: let them end, then scripts/submit.py"),
         ("waiting", "gone", "or after `snakemake --unlock`"),
         ("done", "none", "nothing; everything is there"),
     ],

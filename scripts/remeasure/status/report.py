@@ -250,7 +250,7 @@ def _next(status: Status) -> list[str]:
     found = _by_state(status.seen)
     is_driven = status.driver.state in ("here", "elsewhere")
     if status.driver.state == "gone" and found["running"] + found["queued"]:
-        return ["next: jobs of a killed driver are under way; scripts/submit.py waits for them and goes on"]
+        return ["next: jobs of a killed driver are under way: let them end, then scripts/submit.py"]
     if status.driver.state == "gone":
         return ["next: start the command again with scripts/submit.py, or after `snakemake --unlock`"]
     if found["failed"] and is_driven:
