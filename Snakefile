@@ -13,6 +13,7 @@ include: "rules/preflight.smk"
 include: "rules/sources.smk"
 include: "rules/corpus.smk"
 include: "rules/index.smk"
+include: "rules/parts.smk"
 include: "rules/train.smk"
 include: "rules/retrieve.smk"
 include: "rules/ask.smk"
@@ -27,7 +28,12 @@ rule all:
     default_target: True
     input:
         tables=[f"results/{table}.csv" for table in PLAN.tables()],
-        judges="results/judges.csv",
+        judges=["results/judges.csv"] if PLAN.run(config["run"]).judge_agreement else [],
+
+
+onstart:
+    obstacles.stop(workflow, PLAN)
+    driver.attach(workflow)
 
 
 onsuccess:

@@ -36,6 +36,7 @@ rule build_requests:
         "results/{run}/{study}/{bench}/{arm}/{model}/logs/build_requests.log",
     benchmark:
         "results/{run}/{study}/{bench}/{arm}/{model}/logs/build_requests.benchmark.tsv"
+    localrule: True
     conda:
         "../envs/core.yaml"
     resources:
@@ -64,10 +65,9 @@ rule ask_shard:
         "results/{run}/{study}/{bench}/{arm}/{model}/logs/ask_{shard}.benchmark.tsv"
     conda:
         lambda wildcards: FILES.environment(wildcards.run, wildcards.model)
-    threads: 1
+    threads: NEEDS.threads(FILES.shard_needs, 1)
     resources:
-        mem_mb=2000,
-        runtime=240,
+        **NEEDS.of(FILES.shard_needs, mem_mb=2000, runtime=240),
     params:
         code=code_of("collect_responses.py"),
         settings=as_json(PLAN.ask, "run", "model"),
@@ -94,10 +94,9 @@ rule ask:
         "results/{run}/{study}/{bench}/{arm}/{model}/logs/ask.benchmark.tsv"
     conda:
         lambda wildcards: FILES.environment(wildcards.run, wildcards.model)
-    threads: 1
+    threads: NEEDS.threads(FILES.ask_needs, 1)
     resources:
-        mem_mb=2000,
-        runtime=240,
+        **NEEDS.of(FILES.ask_needs, mem_mb=2000, runtime=240),
     params:
         code=code_of("collect_responses.py"),
         settings=as_json(PLAN.ask, "run", "model"),
@@ -120,6 +119,7 @@ rule build_judge_requests:
         "results/{run}/{study}/{bench}/{arm}/{model}/judge/logs/build_judge_requests.log",
     benchmark:
         "results/{run}/{study}/{bench}/{arm}/{model}/judge/logs/build_judge_requests.benchmark.tsv"
+    localrule: True
     conda:
         "../envs/core.yaml"
     resources:
@@ -150,7 +150,36 @@ use rule ask as ask_judge with:
         "results/{run}/{study}/{bench}/{arm}/{model}/judge/logs/ask.benchmark.tsv"
     conda:
         lambda wildcards: FILES.environment(wildcards.run, FILES.judge(wildcards))
+    threads: NEEDS.threads(FILES.judge_needs, 1)
+    resources:
+        **NEEDS.of(FILES.judge_needs, mem_mb=2000, runtime=240),
     params:
         code=code_of("collect_responses.py"),
         settings=as_json(PLAN.ask_judge, "run", "study"),
         inputs=as_options(lambda wildcards: FILES.imported(wildcards, FILES.judge(wildcards))),
+
+
+# The same steps for a model that is asked beside the Snakemake that plans: nodes often have no network.
+
+
+use rule ask as ask_on_login with:
+    wildcard_constraints:
+        run=FILES.on_login("reader"),
+    localrule: True
+
+
+use rule ask_shard as ask_shard_on_login with:
+    wildcard_constraints:
+        run=FILES.on_login("reader"),
+    localrule: True
+
+
+use rule ask_judge as ask_judge_on_login with:
+    wildcard_constraints:
+        run=FILES.on_login("judge"),
+    localrule: True
+
+
+ruleorder: ask_on_login > ask
+ruleorder: ask_shard_on_login > ask_shard
+ruleorder: ask_judge_on_login > ask_judge

@@ -17,6 +17,7 @@ rule build_agreement_requests:
         "results/{run}/judges/{judge}/logs/build_agreement_requests.log",
     benchmark:
         "results/{run}/judges/{judge}/logs/build_agreement_requests.benchmark.tsv"
+    localrule: True
     conda:
         "../envs/core.yaml"
     resources:
@@ -52,10 +53,22 @@ use rule ask as ask_agreement with:
         "results/{run}/judges/{judge}/logs/ask.benchmark.tsv"
     conda:
         lambda wildcards: FILES.environment(wildcards.run, wildcards.judge)
+    threads: NEEDS.threads(FILES.agreement_needs, 1)
+    resources:
+        **NEEDS.of(FILES.agreement_needs, mem_mb=2000, runtime=240),
     params:
         code=code_of("collect_responses.py"),
         settings=as_json(PLAN.ask, "run", "judge"),
         inputs=[],
+
+
+use rule ask_agreement as ask_agreement_on_login with:
+    wildcard_constraints:
+        run=FILES.on_login("agreement"),
+    localrule: True
+
+
+ruleorder: ask_agreement_on_login > ask_agreement
 
 
 rule make_agreement:
@@ -70,6 +83,7 @@ rule make_agreement:
         "results/{run}/tables/logs/make_agreement.log",
     benchmark:
         "results/{run}/tables/logs/make_agreement.benchmark.tsv"
+    localrule: True
     conda:
         "../envs/core.yaml"
     resources:

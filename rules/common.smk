@@ -12,9 +12,11 @@ from pathlib import Path
 SCRIPTS = Path(workflow.basedir) / "scripts"
 sys.path.insert(0, str(SCRIPTS))
 
-from remeasure import scratch, timing
+from remeasure import obstacles, scratch, timing
+from remeasure.cluster import driver, site
 from remeasure.errors import RemeasureError
 from remeasure.fingerprint import code_of, study_code
+from remeasure.needs import RuleResources
 from remeasure.plan import Plan
 from remeasure.preamble import browser_options, check_config
 from remeasure.wiring import Wiring, as_json, as_options, watching
@@ -25,14 +27,17 @@ try:
     PLAN = Plan(SCRIPTS.parent / "config")
     check_config(config, PLAN)
     BROWSER = browser_options(config)
-    # What a profile's `default-resources` say of a node's own disk; nested processes get it handed down.
+    SITE = site.find(SCRIPTS.parent / "slurm" / "partitions.yaml")
+    # What the profile says under `default-resources: scratch:`; nested processes get it handed down.
     SCRATCH = scratch.export(scratch.named_in(workflow.resource_settings.default_resources))
 except RemeasureError as error:
     # One line instead of a traceback; nested processes of a cluster job say it in their own log.
     print(f"error: {error}", file=sys.stderr, flush=True)
     os._exit(2)
 
+driver.end_promptly()
 FILES = Wiring(PLAN)
+NEEDS = RuleResources(SITE)
 
 # Rules say `python $SCRIPTS/x.py`: to run a printed command by hand, `export SCRIPTS=scripts` first. Without
 # conda the python that runs Snakemake runs the scripts; with it the environment's own. A cluster tells every
@@ -55,7 +60,8 @@ wildcard_constraints:
     arm="|".join(sorted({cell.arm for cell in PLAN.cells})),
     table="|".join(PLAN.tables()),
     corpus="[a-z0-9][a-z0-9_-]*",
-    encoder="(?!tiles/|passages/)[a-z0-9][a-z0-9_-]*",
+    encoder="(?!tiles/|passages/|parts/)[a-z0-9][a-z0-9_-]*",
     model="[a-z0-9][a-z0-9_-]*",
     judge="[a-z0-9][a-z0-9_-]*",
     shard="[1-9][0-9]*of[1-9][0-9]*",
+    part="[1-9][0-9]*of[1-9][0-9]*",

@@ -14,6 +14,7 @@ rule select_pages:
         "results/{run}/corpora/{corpus}/logs/select_pages.log",
     benchmark:
         "results/{run}/corpora/{corpus}/logs/select_pages.benchmark.tsv"
+    localrule: True
     conda:
         "../envs/core.yaml"
     resources:
@@ -45,18 +46,20 @@ rule render_tiles:
     priority: 50
     conda:
         "../envs/render.yaml"
-    threads: 2
+    threads: NEEDS.threads(lambda wildcards: FILES.corpus_needs(wildcards).render, 2)
     resources:
-        mem_mb=3000,
-        runtime=120,
+        **NEEDS.of(lambda wildcards: FILES.corpus_needs(wildcards).render, mem_mb=3000, runtime=120),
     params:
         code=code_of("render_tiles.py"),
         settings=as_json(PLAN.render, "run", "corpus"),
         browser=lambda wildcards: BROWSER,
+        part=[],
     shell:
         'python "$SCRIPTS"/render_tiles.py --settings {params.settings:q} --archive {input.archive:q}'
-        " --pages {input.pages:q} --browsers {threads} {params.browser} --manifest-out {output.manifest:q}"
-        " --tiles-out {output.tiles:q} --record {output.record:q} 2> {log:q}"
+        " --pages {input.pages:q} {params.part:q} --browsers {threads} {params.browser}"
+        " --earlier results/{wildcards.run:q}/corpora/{wildcards.corpus:q}"
+        " --spool results/{wildcards.run:q}/corpora/{wildcards.corpus:q}/tiles/spool"
+        " --manifest-out {output.manifest:q} --tiles-out {output.tiles:q} --record {output.record:q} 2> {log:q}"
 
 
 rule read_tiles:
@@ -75,16 +78,16 @@ rule read_tiles:
     priority: 50
     conda:
         "../envs/core.yaml"
-    threads: 2
+    threads: NEEDS.threads(lambda wildcards: FILES.corpus_needs(wildcards).ocr, 2)
     resources:
-        mem_mb=3000,
-        runtime=120,
+        **NEEDS.of(lambda wildcards: FILES.corpus_needs(wildcards).ocr, mem_mb=3000, runtime=120),
     params:
         code=code_of("read_tiles.py"),
         settings=as_json(PLAN.ocr, "run", "corpus"),
+        part=[],
     shell:
         'python "$SCRIPTS"/read_tiles.py --settings {params.settings:q} --manifest {input.manifest:q}'
-        " --tiles {input.tiles:q} --processes {threads}"
+        " --tiles {input.tiles:q} {params.part:q} --processes {threads}"
         " --journal results/{wildcards.run:q}/corpora/{wildcards.corpus:q}/tiles/journal"
         " --out {output.ocr:q} --record {output.record:q} 2> {log:q}"
 
@@ -94,7 +97,7 @@ rule extract_text:
     input:
         archive=FILES.archive,
         pages="results/{run}/corpora/{corpus}/pages.jsonl",
-        tokenizer=ancient("results/sources/bge-small-en-v1.5.tokenizer.json"),
+        tokenizer=FILES.tokenizer,
     output:
         passages="results/{run}/corpora/{corpus}/passages/passages.jsonl",
         extraction="results/{run}/corpora/{corpus}/passages/extraction.jsonl",
@@ -105,13 +108,15 @@ rule extract_text:
         "results/{run}/corpora/{corpus}/logs/extract_text.benchmark.tsv"
     conda:
         "../envs/core.yaml"
+    threads: NEEDS.threads(lambda wildcards: FILES.corpus_needs(wildcards).text, 1)
     resources:
-        mem_mb=1000,
-        runtime=60,
+        **NEEDS.of(lambda wildcards: FILES.corpus_needs(wildcards).text, mem_mb=1000, runtime=60),
     params:
         code=code_of("extract_text.py"),
         settings=as_json(PLAN.text, "run", "corpus"),
+        part=[],
     shell:
         'python "$SCRIPTS"/extract_text.py --settings {params.settings:q} --archive {input.archive:q}'
-        " --pages {input.pages:q} --tokenizer {input.tokenizer:q} --passages-out {output.passages:q}"
-        " --extraction-out {output.extraction:q} --record {output.record:q} 2> {log:q}"
+        " --pages {input.pages:q} {params.part:q} --tokenizer {input.tokenizer:q}"
+        " --passages-out {output.passages:q} --extraction-out {output.extraction:q}"
+        " --record {output.record:q} 2> {log:q}"

@@ -16,6 +16,7 @@ rule estimate:
         "results/{run}/{study}/{bench}/{arm}/{model}/logs/estimate.log",
     benchmark:
         "results/{run}/{study}/{bench}/{arm}/{model}/logs/estimate.benchmark.tsv"
+    localrule: True
     conda:
         "../envs/core.yaml"
     resources:
@@ -42,6 +43,7 @@ rule estimate_judge:
         "results/{run}/{study}/{bench}/{arm}/{model}/judge/logs/estimate.log",
     benchmark:
         "results/{run}/{study}/{bench}/{arm}/{model}/judge/logs/estimate.benchmark.tsv"
+    localrule: True
     conda:
         "../envs/core.yaml"
     resources:
@@ -71,6 +73,7 @@ rule estimate_agreement:
         "results/{run}/judges/{judge}/logs/estimate.log",
     benchmark:
         "results/{run}/judges/{judge}/logs/estimate.benchmark.tsv"
+    localrule: True
     conda:
         "../envs/core.yaml"
     resources:
@@ -100,6 +103,7 @@ rule make_estimate:
         "results/{run}/tables/logs/{table}.estimate.log",
     benchmark:
         "results/{run}/tables/logs/{table}.estimate.benchmark.tsv"
+    localrule: True
     conda:
         "../envs/core.yaml"
     resources:

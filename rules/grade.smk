@@ -18,6 +18,7 @@ rule grade:
         "results/{run}/{study}/{bench}/{arm}/{model}/logs/grade.log",
     benchmark:
         "results/{run}/{study}/{bench}/{arm}/{model}/logs/grade.benchmark.tsv"
+    localrule: True
     conda:
         "../envs/core.yaml"
     resources:

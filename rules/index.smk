@@ -18,17 +18,17 @@ rule embed:
     priority: 40
     conda:
         "../envs/core.yaml"
-    threads: 1
+    threads: NEEDS.threads(lambda wildcards: FILES.encoder_needs(wildcards).embed, 1)
     resources:
-        mem_mb=2000,
-        runtime=60,
+        **NEEDS.of(lambda wildcards: FILES.encoder_needs(wildcards).embed, mem_mb=2000, runtime=60),
     params:
         code=code_of("embed.py"),
         settings=as_json(PLAN.embed, "run", "encoder"),
         inputs=as_options(FILES.embed),
+        part=[],
     shell:
-        'python "$SCRIPTS"/embed.py --settings {params.settings:q} {params.inputs:q} --threads {threads}'
-        " --out {output.descriptors:q} --order {output.order:q} --record {output.record:q} 2> {log:q}"
+        'python "$SCRIPTS"/embed.py --settings {params.settings:q} {params.inputs:q} {params.part:q}'
+        " --threads {threads} --out {output.descriptors:q} --order {output.order:q} --record {output.record:q} 2> {log:q}"
 
 
 rule build_index:
@@ -45,9 +45,9 @@ rule build_index:
         "results/{run}/corpora/{corpus}/{encoder}/logs/build_index.benchmark.tsv"
     conda:
         "../envs/core.yaml"
+    threads: NEEDS.threads(lambda wildcards: FILES.encoder_needs(wildcards).index, 1)
     resources:
-        mem_mb=2000,
-        runtime=60,
+        **NEEDS.of(lambda wildcards: FILES.encoder_needs(wildcards).index, mem_mb=2000, runtime=60),
     params:
         code=code_of("build_index.py"),
         settings=as_json(PLAN.index, "run", "encoder"),

@@ -15,6 +15,7 @@ rule build_items:
         "results/{run}/{study}/{bench}/logs/build_items.log",
     benchmark:
         "results/{run}/{study}/{bench}/logs/build_items.benchmark.tsv"
+    localrule: True
     conda:
         "../envs/core.yaml"
     resources:
@@ -44,9 +45,9 @@ rule search:
         "results/{run}/{study}/{bench}/{arm}/logs/search.benchmark.tsv"
     conda:
         "../envs/core.yaml"
+    threads: NEEDS.threads(FILES.search_needs, 1)
     resources:
-        mem_mb=2000,
-        runtime=60,
+        **NEEDS.of(FILES.search_needs, mem_mb=2000, runtime=60),
     params:
         code=code_of("search.py"),
         settings=as_json(PLAN.retrieval, "run", "study", "arm"),

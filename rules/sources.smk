@@ -2,6 +2,17 @@
 #
 # Needs: config/sources.tsv. Makes: results/sources/<name>.
 
+
+rule prefetch:
+    """Everything that the configured run takes from outside; a cluster without network needs it beforehand."""
+    input:
+        PLAN.sources(config["run"]),
+    localrule: True
+    resources:
+        mem_mb=1000,
+        runtime=10,
+
+
 for package, paths in PLAN.catalogue.packages().items():
 
     rule:
@@ -10,9 +21,10 @@ for package, paths in PLAN.catalogue.packages().items():
         output:
             paths,
         log:
-            f"results/sources/logs/fetch_{package}.log",
+            PLAN.catalogue.fetch_log(package),
         benchmark:
             f"results/sources/logs/fetch_{package}.benchmark.tsv"
+        localrule: True
         conda:
             "../envs/core.yaml"
         resources:
@@ -23,6 +35,30 @@ for package, paths in PLAN.catalogue.packages().items():
             settings=PLAN.catalogue.fetch_options(package),
         shell:
             'python "$SCRIPTS"/fetch_source.py {params.settings:q} 2> {log:q}'
+
+
+# What no rule can fetch is somebody's to bring: a rule only says so, and there is none for what is there, so
+# that nothing can ever remove or replace it.
+for source in PLAN.catalogue.by_hand().values():
+    if not Path(source.path).exists():
+
+        rule:
+            name:
+                source.rule
+            output:
+                source.path,
+            log:
+                source.log,
+            localrule: True
+            conda:
+                "../envs/core.yaml"
+            resources:
+                mem_mb=1000,
+                runtime=10,
+            params:
+                settings=f"error: {source.problem()}",
+            shell:
+                "printf '%s\\n' {params.settings:q} > {log:q}; exit 2"
 
 
 rule write_factbook:
@@ -38,6 +74,7 @@ rule write_factbook:
         "results/sources/logs/write_factbook.log",
     benchmark:
         "results/sources/logs/write_factbook.benchmark.tsv"
+    localrule: True
     conda:
         "../envs/core.yaml"
     resources:
@@ -64,6 +101,7 @@ rule draw_pictures:
         "results/sources/logs/draw_pictures.log",
     benchmark:
         "results/sources/logs/draw_pictures.benchmark.tsv"
+    localrule: True
     conda:
         "../envs/render.yaml"
     resources:
@@ -88,6 +126,7 @@ rule convert_photo_model:
         "results/sources/logs/convert_photo_model.log",
     benchmark:
         "results/sources/logs/convert_photo_model.benchmark.tsv"
+    localrule: True
     conda:
         "../envs/core.yaml"
     resources:

@@ -21,6 +21,7 @@ rule make_table:
         "results/{run}/tables/logs/{table}.log",
     benchmark:
         "results/{run}/tables/logs/{table}.benchmark.tsv"
+    localrule: True
     conda:
         "../envs/core.yaml"
     resources:

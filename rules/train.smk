@@ -18,9 +18,9 @@ rule train_adapter:
         "results/{run}/corpora/{corpus}/{encoder}/logs/train_adapter.benchmark.tsv"
     conda:
         "../envs/core.yaml"
+    threads: NEEDS.threads(lambda wildcards: FILES.encoder_needs(wildcards).train, 1)
     resources:
-        mem_mb=2000,
-        runtime=60,
+        **NEEDS.of(lambda wildcards: FILES.encoder_needs(wildcards).train, mem_mb=2000, runtime=60),
     params:
         code=code_of("train_adapter.py"),
         settings=as_json(PLAN.train, "run", "encoder"),

@@ -9,8 +9,8 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from remeasure import cli, jsonl, options, provenance, vectors
-from remeasure.encoders import EncoderSettings, adapter, batched
+from remeasure import cli, jsonl, options, parts, provenance, vectors
+from remeasure.encoders import EncoderSettings, adapter, batched, check_backend
 from remeasure.errors import RemeasureError
 from remeasure.files import sha256_bytes
 from remeasure.progress import Progress
@@ -125,11 +125,15 @@ def open_encoder(settings: EncoderSettings, args: argparse.Namespace):
 def work(args: argparse.Namespace) -> None:
     """Read units, embed them, write vectors and order."""
     settings = options.decode(args.settings, EncoderSettings)
+    check_backend(settings)
+    part = parts.read_part(args.part) if args.part else None
     inputs = check_arguments(settings, args)
     identity, encode, units = open_encoder(settings, args)
     log.info("%s: %s with %d threads", settings.name, identity.encoder, args.threads)
     progress = Progress(log, settings.unit, None)
-    n = vectors.write_descriptors(args.out, args.order, blocks(units, encode, progress), identity)
+    n = vectors.write_descriptors(
+        args.out, args.order, blocks(units, encode, progress), identity, may_be_empty=part is not None
+    )
     progress.finish()
     provenance.write_stage(
         args.record,
@@ -156,6 +160,7 @@ def main(argv=None) -> int:
     parser.add_argument("--ocr", type=Path, help="recognised text, ocr.jsonl (tiles, lines)")
     parser.add_argument("--passages", type=Path, help="passages.jsonl (passages, lines)")
     parser.add_argument("--adapter", type=Path, help="adapter.h5 of a trained encoder")
+    parser.add_argument("--part", help="which part of the corpus the files are of, such as 2of3")
     parser.add_argument("--threads", type=int, required=True, help="texts in work at once; changes no value")
     parser.add_argument("--out", type=Path, required=True, help="vectors, descriptors.h5")
     parser.add_argument("--order", type=Path, required=True, help="ids of the rows, order.txt")

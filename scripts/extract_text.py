@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from remeasure import cli, jsonl, passages, provenance
+from remeasure import cli, jsonl, parts, passages, provenance
 from remeasure.archive import Archive
 from remeasure.errors import RemeasureError
 from remeasure.options import decode
@@ -37,11 +37,12 @@ def all_passages(
     settings: passages.TextSettings,
     tokenizer: Any,
     outcomes: list[ExtractedPage],
+    may_be_empty: bool,
 ) -> Iterator[Passage]:
     """Yield the passages of all pages in order and append what became of each page to ``outcomes``.
 
     Raises:
-        RemeasureError: not one page gave a passage.
+        RemeasureError: not one page gave a passage, and that may not be.
     """
     import lxml.etree
 
@@ -57,7 +58,7 @@ def all_passages(
         outcomes.append(passages.outcome(page, text, len(found)))
         total += len(found)
         yield from found
-    if total == 0:
+    if total == 0 and not may_be_empty:
         reasons = collections.Counter(done.reason for done in outcomes)
         reason, count = reasons.most_common(1)[0] if reasons else ("the page list is empty", 1)
         raise RemeasureError(
@@ -73,7 +74,9 @@ def work(args: argparse.Namespace) -> None:
         raise RemeasureError(f"--settings: max_tokens is {settings.max_tokens}, expected at least 1")
     archive = Archive(args.archive)
     tokenizer = passages.load_tokenizer(args.tokenizer)
-    pages = list(jsonl.unique(jsonl.read(args.pages, Page), "page_id", args.pages))
+    part = parts.read_part(args.part) if args.part else None
+    listed = jsonl.unique(jsonl.read(args.pages, Page), "page_id", args.pages)
+    pages = [page for page in listed if part is None or part.holds(page.page_id)]
     progress = Progress(log, "pages", len(pages))
     outcomes: list[ExtractedPage] = []
 
@@ -83,7 +86,8 @@ def work(args: argparse.Namespace) -> None:
             progress.add()
 
     n_passages = jsonl.write(
-        args.passages_out, all_passages(archive, counted(), settings, tokenizer, outcomes)
+        args.passages_out,
+        all_passages(archive, counted(), settings, tokenizer, outcomes, may_be_empty=part is not None),
     )
     jsonl.write(args.extraction_out, outcomes)
     counts = collections.Counter(extracted=0, empty=0, failed=0, passages=n_passages)
@@ -109,6 +113,7 @@ def main(argv=None) -> int:
     parser.add_argument("--pages", type=Path, required=True, help="pages to extract, pages.jsonl")
     parser.add_argument("--settings", required=True, help="passage size and what is kept, as JSON")
     parser.add_argument("--tokenizer", type=Path, required=True, help="tokenizer.json of the text encoder")
+    parser.add_argument("--part", help="extract only this part of the pages, such as 2of3")
     parser.add_argument("--passages-out", type=Path, required=True, help="passages, JSONL")
     parser.add_argument("--extraction-out", type=Path, required=True, help="outcome of every page, JSONL")
     parser.add_argument("--record", type=Path, required=True, help="stage record, JSON")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from remeasure import cli, jsonl, options, provenance
+from remeasure import cli, jsonl, options, parts, provenance
 from remeasure.errors import RemeasureError
 from remeasure.ocr import PACKAGES, OcrSettings, TileJournal, engine_version
 from remeasure.progress import Progress
@@ -41,9 +41,10 @@ def work(args: argparse.Namespace) -> None:
             "both start at 1: correct them"
         )
     wanted = list(tiles_to_read(args.manifest, args.tiles, settings.tiles_per_page))
-    if not wanted:
+    part = parts.read_part(args.part).name if args.part else None
+    if not wanted and not part:
         raise RemeasureError(f"{args.manifest}: no page has a tile; see its reasons and render again")
-    with TileJournal(args.journal, engine_version()) as journal:
+    with TileJournal(args.journal, engine_version(), part) as journal:
         todo = missing(wanted, journal)
         log.info(
             "%d tiles, %d distinct to read, %d processes",
@@ -101,6 +102,7 @@ def main(argv=None) -> int:
     parser.add_argument("--settings", required=True, help='JSON: {"engine": "rapidocr", "tiles_per_page": 1}')
     parser.add_argument("--processes", type=int, required=True, help="each uses one core and 0.7 GB")
     parser.add_argument("--journal", type=Path, required=True, help="folder that keeps finished tiles")
+    parser.add_argument("--part", help="which part of the corpus the manifest is of, such as 2of3")
     parser.add_argument("--out", type=Path, required=True, help="one record per tile, ocr.jsonl")
     parser.add_argument("--record", type=Path, required=True, help="stage record, ocr.json")
     return cli.run(parser, work, argv)

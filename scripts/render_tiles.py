@@ -1,14 +1,18 @@
-"""Render the pages of an archive into JPEG tiles, with a manifest that holds every page, failed ones too."""
+"""Render the pages of an archive into JPEG tiles, with a manifest that holds every page, failed ones too.
+
+With ``--part`` only the pages of that part; a later step puts the parts together.
+"""
 
 import argparse
 import collections
 import logging
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
-from remeasure import browser, cli, images, jsonl, provenance
+from remeasure import browser, cli, images, jsonl, parts, provenance, rendered
 from remeasure.archive import Archive
 from remeasure.capture import RenderSettings
 from remeasure.errors import RemeasureError
@@ -84,13 +88,25 @@ def members(
             yield ref.member, data
 
 
+def read_pages(path: Path, part: parts.Part | None) -> list[Page]:
+    """Return the page list, or what a part of it holds: that may be nothing.
+
+    Raises:
+        RemeasureError: the whole list is empty, or names a page twice.
+    """
+    pages = list(jsonl.unique(jsonl.read(path, Page), "page_id", path))
+    if not pages:
+        raise RemeasureError(f"{path}: no pages; expected at least one")
+    return [page for page in pages if part is None or part.holds(page.page_id)]
+
+
 def require_some(args: argparse.Namespace, pages: list[Page], failures: dict[str, str]) -> None:
-    """Stop when nothing at all was rendered.
+    """Stop when nothing at all was rendered; of a part that is said when all are put together.
 
     Raises:
         RemeasureError: all pages failed; names the most frequent reason.
     """
-    if len(failures) < len(pages):
+    if len(failures) < len(pages) or args.part:
         return
     reason, count = collections.Counter(failures.values()).most_common(1)[0]
     raise RemeasureError(
@@ -125,20 +141,28 @@ def render_missing(
     return pool
 
 
+def facts_of(archive: Archive, facts: dict[str, Any]) -> dict[str, Any]:
+    """Return what decides the tiles beside settings and pages, as it stands in the stage record."""
+    return {"renderer": "chromium", "protocol": PROTOCOL, "archive": archive.identity, **facts}
+
+
 def work(args: argparse.Namespace) -> None:
     """Render what is not in the spool yet, then write tiles, manifest and record."""
     settings = decode(args.settings, RenderSettings)
     archive = Archive(args.archive)
-    pages = list(jsonl.unique(jsonl.read(args.pages, Page), "page_id", args.pages))
-    if not pages or args.browsers < 1:
-        what = f"{args.pages}: no pages" if not pages else f"--browsers {args.browsers}"
-        raise RemeasureError(f"{what}; expected at least one")
+    part = parts.read_part(args.part) if args.part else None
+    pages = read_pages(args.pages, part)
+    if args.browsers < 1:
+        raise RemeasureError(f"--browsers {args.browsers}; expected at least one")
     program = browser.find_browser(args.browser)
     facts = {"browser": browser.version(program), "fonts": browser.fonts().as_facts()}
     surroundings = (PROTOCOL, archive.identity, jsonl.encode(settings).decode(), jsonl.encode(facts).decode())
     job_list, failures = make_jobs(archive, pages, surroundings)
     jobs = {job.page_id: job for job in job_list}
-    spool = Spool(args.tiles_out.parent / "spool")
+    spool = Spool(args.spool or args.tiles_out.parent / "spool")
+    n_kept = rendered.take_over(args.earlier, args.tiles_out, settings, facts_of(archive, facts), jobs, spool)
+    if n_kept:
+        log.info("%d pages lie in tiles that were rendered for another number of parts", n_kept)
     pool = render_missing(args, archive, program, settings, spool, job_list)
     failures |= pool.failures
     require_some(args, pages, failures)
@@ -154,9 +178,10 @@ def work(args: argparse.Namespace) -> None:
         outputs=[args.manifest_out, args.tiles_out],
         packages=["libzim", "playwright"],
         counts=dict(counts),
-        facts={"renderer": "chromium", "protocol": PROTOCOL, "archive": archive.identity, **facts},
+        facts=facts_of(archive, facts),
     )
-    spool.remove()
+    # Other parts of the corpus may be at work in the same folder.
+    spool.remove([job.key for job in job_list] if part else None)
     log.info("%s", pool.summary(counts))
 
 
@@ -175,6 +200,13 @@ def main(argv=None) -> int:
         choices=("auto", "true", "false"),
         default="auto",
         help="the browser's own sandbox; auto: on wherever it can work",
+    )
+    parser.add_argument("--part", help="render only this part of the pages, such as 2of3")
+    parser.add_argument(
+        "--spool", type=Path, help="folder for finished pages of an unfinished run; default: beside the tiles"
+    )
+    parser.add_argument(
+        "--earlier", type=Path, help="folder of the corpus: pages that lie in tiles there are not rendered"
     )
     parser.add_argument("--manifest-out", type=Path, required=True, help="outcome of every page, JSONL")
     parser.add_argument("--tiles-out", type=Path, required=True, help="the tiles, an uncompressed zip")

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from remeasure import cli, jsonl, options, provenance, retrieval, vectors
-from remeasure.encoders import adapter
+from remeasure.encoders import adapter, check_backend
 from remeasure.encoders.text import TextEncoder
 from remeasure.errors import RemeasureError
 from remeasure.progress import Progress
@@ -32,9 +32,10 @@ def check_arguments(settings: SearchSettings, args: argparse.Namespace) -> list[
         )
     photo = ("photo_index", "photo_record", "photo_order", "photo_model", "manifest")
     wanted = (photo if settings.photo else ()) + (("adapter",) if settings.text.trained else ())
+    wanted += ("tokenizer",)
     wrong = [
         f"--{name.replace('_', '-')}"
-        for name in (*photo, "adapter")
+        for name in (*photo, "adapter", "tokenizer")
         if (getattr(args, name) is None) == (name in wanted)
     ]
     if wrong:
@@ -42,7 +43,7 @@ def check_arguments(settings: SearchSettings, args: argparse.Namespace) -> list[
             f"{', '.join(wrong)}: missing, or given although the arm's settings do not use it; "
             "photo files belong to arms with a photo route, an adapter to a trained encoder"
         )
-    always = ("items", "text_index", "text_record", "text_order", "model", "tokenizer")
+    always = ("items", "text_index", "text_record", "text_order", "model")
     return [getattr(args, name) for name in (*always, *wanted)]
 
 
@@ -68,6 +69,7 @@ def open_photo_route(settings: SearchSettings, args: argparse.Namespace, tiles: 
 def work(args: argparse.Namespace) -> None:
     """Open indexes and encoders, rank, write."""
     settings = options.decode(args.settings, SearchSettings)
+    check_backend(settings.text)
     inputs = check_arguments(settings, args)
     trained = adapter.read(args.adapter) if settings.text.trained else None
     encoder = TextEncoder(settings.text, args.model, args.tokenizer, 1, trained)
@@ -132,7 +134,7 @@ def main(argv=None) -> int:
     parser.add_argument("--text-record", type=Path, required=True, help="its index.json")
     parser.add_argument("--text-order", type=Path, required=True, help="its order.txt")
     parser.add_argument("--model", type=Path, required=True, help="ONNX text model for the questions")
-    parser.add_argument("--tokenizer", type=Path, required=True, help="its tokenizer.json")
+    parser.add_argument("--tokenizer", type=Path, help="its tokenizer.json")
     parser.add_argument("--adapter", type=Path, help="adapter.h5 of a trained encoder")
     parser.add_argument("--photo-index", type=Path, help="index.faiss of pictures")
     parser.add_argument("--photo-record", type=Path, help="its index.json")

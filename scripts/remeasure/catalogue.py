@@ -1,6 +1,7 @@
 """What is fetched from outside, as ``config/sources.tsv`` lists it, and which package versions are pinned."""
 
 import csv
+import re
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,23 +28,66 @@ BUILT = {
 }
 
 
+class ByHand(NamedTuple):
+    """A source that no rule can fetch: a file or a folder that somebody puts there."""
+
+    name: str
+    """Its place below ``results/sources``."""
+    what: str
+    origin: str
+    licence: str
+
+    @property
+    def path(self) -> str:
+        """Its place from the working directory."""
+        return f"{FOLDER}/{self.name}"
+
+    @property
+    def rule(self) -> str:
+        """Name of the rule that says that it is missing."""
+        return f"by_hand_{re.sub('[^a-z0-9]+', '_', self.name)}"
+
+    @property
+    def log(self) -> str:
+        """Log of that rule."""
+        return f"{FOLDER}/logs/{self.rule}.log"
+
+    def problem(self) -> str:
+        """Return the sentence for one that is missing."""
+        return (
+            f"{self.path} is missing and cannot be fetched: {self.what}. It comes from {self.origin} "
+            f"(licence: {self.licence}); put it there"
+        )
+
+
+def _rows(path: Path, columns: tuple[str, ...]) -> list[dict[str, str]]:
+    try:
+        with open(path, encoding="utf-8", newline="") as stream:
+            reader = csv.DictReader(stream, delimiter="\t")
+            rows = list(reader)
+    except (OSError, UnicodeDecodeError) as error:
+        raise RemeasureError(f"{path}: cannot be read ({error}); restore it") from None
+    missing = [name for name in columns if name not in (reader.fieldnames or [])]
+    if missing or not rows:
+        raise RemeasureError(f"{path}: lacks {', '.join(missing) or 'rows'}; restore it")
+    return rows
+
+
 class Catalogue:
     """The rows of ``sources.tsv``: one verified file each, some from the same package.
 
     Args:
-        path: the file.
+        path: the file; ``sources_by_hand.tsv`` beside it lists what no rule can fetch.
     """
 
     def __init__(self, path: Path) -> None:
-        try:
-            with open(path, encoding="utf-8", newline="") as stream:
-                reader = csv.DictReader(stream, delimiter="\t")
-                self._rows = list(reader)
-        except (OSError, UnicodeDecodeError) as error:
-            raise RemeasureError(f"{path}: cannot be read ({error}); restore it") from None
-        missing = [name for name in COLUMNS if name not in (reader.fieldnames or [])]
-        if missing or not self._rows:
-            raise RemeasureError(f"{path}: lacks {', '.join(missing) or 'rows'}; restore it")
+        self._rows = _rows(path, COLUMNS)
+        self._by_hand = _rows(path.with_name("sources_by_hand.tsv"), ByHand._fields)
+
+    def by_hand(self) -> dict[str, ByHand]:
+        """Return by path what must be put in place by hand."""
+        found = [ByHand(**{name: row[name] for name in ByHand._fields}) for row in self._by_hand]
+        return {source.path: source for source in found}
 
     def hashes(self) -> dict[str, str]:
         """Return the SHA-256 of every source by file name."""
@@ -60,6 +104,10 @@ class Catalogue:
             found.setdefault(row["package"], []).append(f"results/sources/{row['name']}")
         return found
 
+    def fetch_log(self, package: str) -> str:
+        """Return the log of the step that fetches a package."""
+        return f"results/sources/logs/fetch_{package}.log"
+
     def fetch_options(self, package: str) -> list[str]:
         """Return the command line of ``fetch_source`` for everything that one package holds."""
         rows = [row for row in self._rows if row["package"] == package]
@@ -72,11 +120,11 @@ class Catalogue:
 
 
 # Where versions are pinned: what runs everywhere, and what runs where there is a GPU.
-PINS = ("requirements.txt", "envs/gpu.yaml")
+PINS = ("requirements.txt", "envs/vllm.yaml")
 
 
 def pinned(root: Path, package: str) -> str:
-    """Return the version that is pinned for a package, in ``requirements.txt`` or else in ``envs/gpu.yaml``.
+    """Return the version that is pinned for a package, in ``requirements.txt`` or else in ``envs/vllm.yaml``.
 
     Raises:
         RemeasureError: neither pins it.

@@ -97,7 +97,7 @@ def _expand(paths: list[Path], root: Path) -> tuple[set[Path], set[Path]]:
 def _pending(run: str, root: Path, forced: list[str]) -> set[str]:
     """Return the outputs that Snakemake would make now, were ``forced`` made again."""
     snakefile = Path(__file__).resolve().parents[2] / "Snakefile"
-    targets = [f"results/{run}/tables/{name}.csv" for name in _tables(snakefile)]
+    targets = [f"results/{run}/tables/{name}.csv" for name in _tables(snakefile, run)]
     command = [sys.executable, "-m", "snakemake", "--snakefile", str(snakefile), "--directory", str(root)]
     command += ["--cores", "1", "--nolock", *targets, "--summary"]
     if forced:
@@ -110,7 +110,8 @@ def _pending(run: str, root: Path, forced: list[str]) -> set[str]:
     return {row["output_file"] for row in rows if row["plan"] == "update pending"}
 
 
-def _tables(snakefile: Path) -> list[str]:
+def _tables(snakefile: Path, run: str) -> list[str]:
     from remeasure.plan import Plan
 
-    return [*Plan(snakefile.parent / "config").tables(), "judges"]
+    plan = Plan(snakefile.parent / "config")
+    return [*plan.tables(), *(["judges"] if plan.run(run).judge_agreement else [])]

@@ -262,16 +262,14 @@ class Inspector:
 
     def __init__(self, images_root: Path) -> None:
         self._root = Path(images_root)
-        self._stores: dict[str, zipfile.ZipFile] = {}
+        self._stores = images.Stores(self._regular)
         self._facts: dict[ImageRef, ImageFacts] = {}
 
     def __enter__(self) -> "Inspector":
         return self
 
     def __exit__(self, *_) -> None:
-        for store in self._stores.values():
-            store.close()
-        self._stores.clear()
+        self._stores.close()
 
     def facts(self, ref: ImageRef, where: str = "") -> ImageFacts:
         """Return what the image of a reference is.
@@ -306,7 +304,7 @@ class Inspector:
                 with open(self._regular(ref.path), "rb") as stream:
                     _check_bytes(os.fstat(stream.fileno()).st_size)
                     return inspect(stream, ref.path)
-            store = self._store(ref.path)
+            store = self._stores.get(self._stores.holder(ref.path, ref.member))
             with store.open(_member(store, ref.member)) as stream:
                 return inspect(stream, ref.member)
         except _UNREADABLE as error:
@@ -318,11 +316,6 @@ class Inspector:
         if not stat.S_ISREG(found.stat().st_mode):
             raise RemeasureError("is no file")
         return found
-
-    def _store(self, path: str) -> zipfile.ZipFile:
-        if path not in self._stores:
-            self._stores[path] = zipfile.ZipFile(self._regular(path))
-        return self._stores[path]
 
 
 def _check_bytes(size: int) -> None:

@@ -4,16 +4,18 @@ Many small images travel in one zip file without compression, so that a deleted 
 unnoticed, millions of tiles stay a few files, and equal content is equal bytes.
 """
 
+import json
 import os
 import re
 import stat
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from urllib.parse import parse_qs, urlencode
 
+from remeasure import parts
 from remeasure.errors import RemeasureError
 from remeasure.files import atomic_path, sha256_bytes
 from remeasure.records import ImageRef
@@ -85,6 +87,76 @@ def write_store(path: Path, members: Iterable[tuple[str, bytes]]) -> int:
     return len(names)
 
 
+# The one member of a store whose images lie in the stores of the corpus's parts.
+PARTS = "parts.json"
+
+
+def write_parted_store(path: Path, stores: Sequence[Path]) -> None:
+    """Write a store that says where its images lie; nothing is copied.
+
+    References name this store whatever the number of parts, so that requests do not change with it.
+
+    Args:
+        path: the store.
+        stores: the parts' stores in order; a member is found by its page (``parts.part_of``).
+    """
+    named = [os.path.relpath(store, path.parent) for store in stores]
+    write_store(path, [(PARTS, json.dumps(named, indent=1).encode())])
+
+
+class Stores:
+    """Zip stores that were opened and stay open. Not for several threads.
+
+    Args:
+        find: gives the file to open for a path; raises for one that must not be opened.
+    """
+
+    def __init__(self, find: Callable[[str], Path] = Path) -> None:
+        self._find = find
+        self._opened: dict[str, zipfile.ZipFile] = {}
+        self._parts: dict[str, tuple[str, ...]] = {}
+
+    def close(self) -> None:
+        """Close them all."""
+        for store in self._opened.values():
+            store.close()
+        self._opened.clear()
+        self._parts.clear()
+
+    def holder(self, path: str, member: str) -> str:
+        """Return the path of the store that holds a member: the one that is named, or a part of it.
+
+        Raises:
+            OSError, zipfile.BadZipFile: as ``get``; or what it says of its parts is no list of paths.
+        """
+        if path not in self._parts:
+            self._parts[path] = _part_stores(self.get(path), path)
+        stores = self._parts[path]
+        return stores[parts.part_of(parts.page_of(member), len(stores))] if stores else path
+
+    def get(self, path: str) -> zipfile.ZipFile:
+        """Return the opened store.
+
+        Raises:
+            OSError, zipfile.BadZipFile: it cannot be opened.
+        """
+        if path not in self._opened:
+            self._opened[path] = zipfile.ZipFile(self._find(path))
+        return self._opened[path]
+
+
+def _part_stores(store: zipfile.ZipFile, path: str) -> tuple[str, ...]:
+    if PARTS not in store.NameToInfo:
+        return ()
+    try:
+        named = json.loads(store.read(PARTS))
+    except ValueError as error:
+        raise zipfile.BadZipFile(f"{PARTS}: {error}") from None
+    if not isinstance(named, list) or not named or not all(isinstance(name, str) for name in named):
+        raise zipfile.BadZipFile(f"{PARTS}: expected a list of paths")
+    return tuple(os.path.normpath(os.path.join(os.path.dirname(path), name)) for name in named)
+
+
 _LARGEST_MEMBER_BYTES = 2**29
 _LOCAL_HEADER_BYTES = 30
 
@@ -101,15 +173,13 @@ class ImageReader:
     """Reads images by reference; keeps the stores that it has opened open. Not for several threads."""
 
     def __init__(self) -> None:
-        self._stores: dict[str, zipfile.ZipFile] = {}
+        self._stores = Stores()
 
     def __enter__(self) -> "ImageReader":
         return self
 
     def __exit__(self, *_) -> None:
-        for store in self._stores.values():
-            store.close()
-        self._stores.clear()
+        self._stores.close()
 
     def read(self, ref: ImageRef) -> bytes:
         """Return the bytes of an image.
@@ -117,24 +187,29 @@ class ImageReader:
         Raises:
             RemeasureError: file or member missing, damaged, or with other content than the reference says.
         """
-        place = ref.path if ref.member is None else f"{ref.path} member {ref.member}"
+        path, member = ref.path, "" if ref.member is None else f" member {ref.member}"
         try:
-            data = _file_bytes(ref.path) if ref.member is None else self._member(ref.path, ref.member)
+            if ref.member is None:
+                data = _file_bytes(path)
+            else:
+                path = self._stores.holder(path, ref.member)
+                data = self._member(path, ref.member)
         except (OSError, KeyError, zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
             raise RemeasureError(
-                f"{place}: image cannot be read ({error}); delete {ref.path} and rerun, it will be made again"
+                f"{path}{member}: image cannot be read ({error}); "
+                f"delete {path} and rerun, it will be made again"
             ) from None
         found = sha256_bytes(data)
         if found != ref.sha256:
             raise RemeasureError(
-                f"{place}: image has SHA-256 {found[:12]}…, expected {ref.sha256[:12]}…; "
-                f"delete {ref.path} and rerun, it will be made again"
+                f"{path}{member}: image has SHA-256 {found[:12]}…, expected {ref.sha256[:12]}…; "
+                f"delete {path} and rerun, it will be made again"
             )
         return data
 
     def _member(self, path: str, name: str) -> bytes:
         """Return a member's bytes; of one that is stored as it is in one read, without zip's checksum."""
-        store = self._store(path)
+        store = self._stores.get(path)
         info = store.getinfo(name)
         if info.file_size > _LARGEST_MEMBER_BYTES:
             raise zipfile.BadZipFile(f"{info.file_size} bytes when unpacked")
@@ -147,8 +222,3 @@ class ImageReader:
         n_name, n_extra = struct.unpack("<HH", header[26:30])
         start = info.header_offset + _LOCAL_HEADER_BYTES + n_name + n_extra
         return os.pread(file, info.file_size, start)
-
-    def _store(self, path: str) -> zipfile.ZipFile:
-        if path not in self._stores:
-            self._stores[path] = zipfile.ZipFile(path)
-        return self._stores[path]

@@ -17,6 +17,7 @@ import socket
 import threading
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 from remeasure.errors import RemeasureError
 
@@ -155,6 +156,49 @@ def holder_of(path: Path) -> str | None:
         return _name(holder) if foreign and _age_s(path) < _STALE_S else None
     finally:
         os.close(file)
+
+
+class Sight(NamedTuple):
+    """What a lease says about its last holder."""
+
+    name: str
+    """Process, host and job."""
+    host: str
+    pid: int | None
+    is_alive: bool
+    """Whether it still holds it, as far as looking tells."""
+
+
+def seen(path: Path) -> Sight | None:
+    """Return who holds a lease, or was killed while holding it; null where nobody is named.
+
+    Nothing is locked or written, unlike with ``holder_of``, so that looking cannot get in a holder's way: of
+    another host's holder only the lease's age tells, by this host's clock.
+    """
+    try:
+        file = os.open(path, os.O_RDONLY)
+    except OSError:
+        return None
+    try:
+        holder = _read(file)
+    finally:
+        os.close(file)
+    if not holder:
+        return None
+    host = holder.get("host", "")
+    pid = int(holder["pid"]) if holder.get("pid", "").isdigit() else None
+    if host == socket.gethostname() and pid is not None:
+        return Sight(_name(holder), host, pid, _is_alive(pid))
+    age = age_s(path)
+    return Sight(_name(holder), host, pid, age is not None and age < _STALE_S)
+
+
+def age_s(path: Path) -> float | None:
+    """Return how long ago a file was touched by this host's clock, seconds; null where it is not there."""
+    try:
+        return time.time() - os.stat(path).st_mtime
+    except OSError:
+        return None
 
 
 def _read(file: int) -> dict[str, str]:

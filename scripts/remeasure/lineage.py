@@ -2,8 +2,11 @@
 
 from pathlib import Path
 
+from remeasure import parts
+from remeasure.catalogue import BUILT, FOLDER
+from remeasure.encoders import BACKENDS
 from remeasure.plan import Plan
-from remeasure.settings import Arm
+from remeasure.settings import Arm, Cell
 
 
 def stage_records(plan: Plan, run: str, table: str) -> list[str]:
@@ -19,13 +22,13 @@ def stage_records(plan: Plan, run: str, table: str) -> list[str]:
             found += [f"{reader}/judge/answers.json", f"{reader}/judge/ask.json"]
         if arm.retriever:
             found.append(f"{bench}/{cell.arm}/retrieval.json")
-        records.update(dict.fromkeys(found + _corpus_records(plan, run, cell.study, arm)))
+        records.update(dict.fromkeys(found + _corpus_records(plan, run, cell, arm)))
     return list(records)
 
 
-def _corpus_records(plan: Plan, run: str, study: str, arm: Arm) -> list[str]:
-    """Return the records of the corpus files that one arm of a study reads."""
-    name = plan.study_run(run, study).corpus
+def _corpus_records(plan: Plan, run: str, cell: Cell, arm: Arm) -> list[str]:
+    """Return the records of the corpus files that a cell reads."""
+    study, name = cell.study, plan.corpus_name(run, cell.study, cell.bench)
     corpus, here = plan.corpus(run, name), f"results/{run}/corpora/{name}"
     found = [f"{here}/pages.json"]
     reader = plan.model(run, plan.study_run(run, study).reader)
@@ -33,18 +36,33 @@ def _corpus_records(plan: Plan, run: str, study: str, arm: Arm) -> list[str]:
         served = [record_of(name) for name in reader.corpus_files.values()]
         found += [f"{here}/{name}" for name in (*served, "tiles/corpus.json", "passages/passages.json")]
     found += [record_of(path) for path in (corpus.archive, corpus.pictures) if path and is_made(path)]
-    if arm.retriever is None:
-        return found
-    found += [f"{here}/{part}.json" for part in ("tiles/corpus", "tiles/ocr", "passages/passages")]
-    for role in (arm.retriever, "photo") if arm.photo else (arm.retriever,):
-        found += _encoder_records(plan, run, here, plan.encoder_of(run, study, role))
-    return found
+    photo = plan.photo_encoder(run, study, cell.arm)
+    for encoder in (plan.encoder_of(run, study, arm.retriever), photo) if arm.retriever else ():
+        found += _encoder_records(plan, run, here, encoder) if encoder else []
+    return found + _part_records(plan, run, name, found)
+
+
+def _part_records(plan: Plan, run: str, corpus: str, found: list[str]) -> list[str]:
+    """Return the records of the parts that merged files of a corpus were put together from."""
+    here, n_parts = f"results/{run}/corpora/{corpus}", plan.corpus(run, corpus).parts
+    merged = {"tiles/corpus.json", "tiles/ocr.json", "passages/passages.json"} | {
+        f"{name}/descriptors.json" for name, spec in plan.run(run).encoders.items() if spec.unit != "lines"
+    }
+    ours = [path.removeprefix(f"{here}/") for path in found]
+    names = parts.names(n_parts) if n_parts > 1 else []
+    return [f"{here}/parts/{part}/{path}" for path in ours if path in merged for part in names]
 
 
 def _encoder_records(plan: Plan, run: str, here: str, encoder: str) -> list[str]:
-    """Return the records behind one encoder's index, with those of its training."""
-    found = [f"{here}/{encoder}/descriptors.json", f"{here}/{encoder}/index.json"]
-    training = plan.encoder(run, encoder).training
+    """Return the records behind one encoder's index, with those of its units and of its training."""
+    spec = plan.encoder(run, encoder)
+    found = [] if spec.unit == "passages" else [f"{here}/tiles/corpus.json"]
+    if spec.unit == "lines" or (spec.unit == "tiles" and not BACKENDS[spec.backend].sees_pixels):
+        found.append(f"{here}/tiles/ocr.json")
+    if spec.unit in ("passages", "lines"):
+        found.append(f"{here}/passages/passages.json")
+    found += [f"{here}/{encoder}/descriptors.json", f"{here}/{encoder}/index.json"]
+    training = spec.training
     if training:
         sets = plan.study(training.study).training_sets
         found += [f"{here}/{encoder}/adapter.json", f"{here}/{training.base}/descriptors.json"]
@@ -58,5 +76,5 @@ def record_of(path: str) -> str:
 
 
 def is_made(path: str) -> bool:
-    """Return whether a path of the configuration is made by a rule, not given by the user."""
-    return path.startswith("results/")
+    """Return whether a path of the configuration is built by a rule of ours, not fetched or given."""
+    return Path(path).parent == FOLDER and Path(path).name in BUILT

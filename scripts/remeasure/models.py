@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta
 
 from remeasure.errors import RemeasureError
+from remeasure.needs import Needs, check_needs
 from remeasure.yaml_files import Positive, Seconds, Settings
 
 # No user, no white space, nothing beyond ASCII: what else stands in an address is a mistake or a secret.
@@ -76,6 +77,14 @@ class Model(Settings, kw_only=True):
     """Formula for the tokens of an image (``remeasure.tokens``)."""
     context_tokens: Positive | None = None
     """Context length where the endpoint does not tell it."""
+    needs: Needs = Needs()
+    """What asking it asks of a machine."""
+    where: Literal["node", "login"] | None = None
+    """On a cluster: on a node, or beside the Snakemake that plans, where there is a network."""
+
+    def on_login(self) -> bool:
+        """Return whether it is asked beside the Snakemake that plans; nodes often have no network."""
+        return self.where == "login" if self.where else self.server is None
 
     def vllm_batch(self) -> dict[str, Any]:
         """Return model and options of ``vllm run-batch``; a hub's name stands in the options."""
@@ -108,6 +117,12 @@ def check_model(model: Model, place: str) -> None:
         )
     if model.imported is not None:
         _check_imported(model, place)
+    check_needs(model.needs, f"{place}.needs")
+    if model.needs.gpu and (model.server is None or model.on_login()):
+        raise RemeasureError(
+            f"{place}.needs.gpu: {model.needs.gpu}, but no node is started for it ("
+            f"{'where: login' if model.server else given[0]}); take `gpu` out"
+        )
     urls = [model.base_url] if isinstance(model.base_url, str) else model.base_url or []
     for url in urls:
         if not URL.match(url):

@@ -1,9 +1,10 @@
 """Reading text in images with RapidOCR: one engine per process, one thread each, every image read once."""
 
+import contextlib
 import importlib.metadata
 import math
 from pathlib import Path
-from typing import Literal
+from typing import IO, Literal
 
 import msgspec
 import numpy as np
@@ -107,11 +108,12 @@ class TileJournal:
     """Remembers what was read, one flushed line per image, so that an interrupted run goes on.
 
     Entries are found by image hash and engine version: another version reads everything again. Only one
-    process may hold a journal open.
+    process may hold a journal open; the other journals of its folder, those of other parts of the corpus, are
+    looked at only.
     """
 
-    def __init__(self, folder: Path, engine: str) -> None:
-        """Open ``folder/ocr.jsonl``; a last line that was cut off is moved to ``ocr.torn``.
+    def __init__(self, folder: Path, engine: str, part: str | None = None) -> None:
+        """Open ``folder/ocr.jsonl``, or ``ocr.<part>.jsonl``; a last line that was cut off goes to ``.torn``.
 
         Raises:
             RemeasureError: another process has it open, or a line is damaged.
@@ -119,7 +121,7 @@ class TileJournal:
         import fcntl
 
         folder.mkdir(parents=True, exist_ok=True)
-        self._engine, self._path = engine, folder / "ocr.jsonl"
+        self._engine, self._path = engine, folder / (f"ocr.{part}.jsonl" if part else "ocr.jsonl")
         self._stream = open(self._path, "a+b")
         try:
             fcntl.flock(self._stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -129,9 +131,22 @@ class TileJournal:
                 f"{self._path}: another process is writing it; wait for it or stop it"
             ) from None
         self._decoder = msgspec.json.Decoder(_Entry)
-        self._places: dict[str, tuple[int, int]] = {}
+        self._places: dict[str, tuple[IO[bytes], int, int]] = {}
         self._end = 0
+        self._others = [open(path, "rb") for path in sorted(folder.glob("ocr*.jsonl")) if path != self._path]
+        for stream in self._others:
+            self._look_at(stream)
         self._load()
+
+    def _look_at(self, stream: IO[bytes]) -> None:
+        """Note what another journal holds; it may be written at this moment."""
+        end = 0
+        for line in stream:
+            with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError):
+                entry = self._decoder.decode(line)
+                if line.endswith(b"\n") and entry.engine == self._engine:
+                    self._places[entry.image.sha256] = (stream, end, len(line))
+            end += len(line)
 
     def _load(self) -> None:
         """Note where each image's line stands; the records themselves stay in the file."""
@@ -149,28 +164,29 @@ class TileJournal:
                     f"{self._path} line {number}: damaged ({error}); remove that line, its tile is read again"
                 ) from None
             if entry.engine == self._engine:
-                self._places[entry.image.sha256] = (self._end, len(line))
+                self._places[entry.image.sha256] = (self._stream, self._end, len(line))
             self._end += len(line)
 
     def __enter__(self) -> "TileJournal":
         return self
 
     def __exit__(self, *_) -> None:
-        self._stream.close()
+        for stream in (self._stream, *self._others):
+            stream.close()
 
     def __contains__(self, sha256: str) -> bool:
         return sha256 in self._places
 
     def get(self, sha256: str, tile_id: str) -> OcrImage:
         """Return the record of an image under the name of one of the tiles that show it."""
-        start, size = self._places[sha256]
-        self._stream.seek(start)
-        return msgspec.structs.replace(self._decoder.decode(self._stream.read(size)).image, tile_id=tile_id)
+        stream, start, size = self._places[sha256]
+        stream.seek(start)
+        return msgspec.structs.replace(self._decoder.decode(stream.read(size)).image, tile_id=tile_id)
 
     def add(self, image: OcrImage) -> None:
         """Remember an image at once."""
         line = msgspec.json.encode(_Entry(self._engine, image), order="sorted") + b"\n"
         self._stream.write(line)
         self._stream.flush()
-        self._places[image.sha256] = (self._end, len(line))
+        self._places[image.sha256] = (self._stream, self._end, len(line))
         self._end += len(line)

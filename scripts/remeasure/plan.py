@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from remeasure import catalogue, prompts, settings
+from remeasure.encoders import BACKENDS
 from remeasure.errors import RemeasureError, did_you_mean
 from remeasure.files import sha256_file
 from remeasure.plan_asking import AskingPlan
@@ -133,14 +134,37 @@ class Plan(AskingPlan):
     def embed(self, run: str, encoder: str) -> dict[str, Any]:
         """Settings of ``embed``: the encoder by name, without how its adapter was trained."""
         plain = msgspec.to_builtins(self.encoder(run, encoder))
+        del plain["needs"], plain["files"]
         plain["trained"] = plain.pop("training") is not None
         return {"name": encoder} | plain
+
+    def weights(self, run: str, encoder: str) -> dict[str, str]:
+        """Return the files of an encoder by option of the scripts."""
+        spec = self.encoder(run, encoder)
+        if spec.files:
+            return dict(spec.files)
+        files = {"model": f"results/sources/{spec.model}.onnx"}
+        if spec.max_tokens is not None:
+            files["tokenizer"] = f"results/sources/{spec.model}.tokenizer.json"
+        return files
 
     def train(self, run: str, encoder: str) -> dict[str, Any]:
         """Settings of ``train_adapter``."""
         training = self.encoder(run, encoder).training
         assert training is not None, encoder
         return msgspec.to_builtins(training) | {"base_encoder": self.embed(run, training.base)}
+
+    def sources(self, run: str) -> list[str]:
+        """Return the paths below ``results/sources`` that a run names, each once: what a prefetch brings."""
+        here = self.run(run)
+        named = [path for c in here.corpora.values() for path in (c.archive, c.facts, c.pictures) if path]
+        named += [path for name in here.encoders for path in self.weights(run, name).values()]
+        named += [corpus.tokenizer for corpus in here.corpora.values()]
+        named += [path for model in here.models.values() for path in model.files.values()]
+        for cell in (cell for cell in self.cells if cell.study in here.studies):
+            folder = here.studies[cell.study].items
+            named += [f"{folder}/{cell.bench}.jsonl"] if folder else []
+        return [path for path in dict.fromkeys(named) if path.startswith("results/sources/")]
 
     # -- questions and evidence ----------------------------------------------------------------------------
 
@@ -149,7 +173,7 @@ class Plan(AskingPlan):
         here = self.study_run(run, study)
         if here.items:
             training = bench in self.study(study).training_sets
-            return {"own": here.items, "n_items": None if training else here.items_per_bench}
+            return {"own": here.items, "n_items": None if training else self.n_items(run, study, bench)}
         templates = self.questions(study)
         missing = [name for name in self.study(study).benches if name not in templates.get("benches", {})]
         if missing:
@@ -159,19 +183,38 @@ class Plan(AskingPlan):
         if bench in self.study(study).training_sets:
             chosen = {"question_set": bench, "items_per_page": here.training_items_per_page}
             return chosen | {"questions": templates | {"benches": {}}}
-        chosen = {"question_set": here.question_set, "n_items": here.items_per_bench}
+        chosen = {"question_set": here.question_set, "n_items": self.n_items(run, study, bench)}
         only = {"benches": {bench: templates["benches"][bench]}, "training": {}}
         return chosen | {"questions": templates | only}
+
+    def n_items(self, run: str, study: str, bench: str) -> int:
+        """Return how many questions a bench has."""
+        here = self.study_run(run, study)
+        return here.items_of_bench.get(bench, here.items_per_bench)
+
+    def corpus_name(self, run: str, study: str, bench: str) -> str:
+        """Return the corpus that a bench's evidence comes from."""
+        here = self.study_run(run, study)
+        return here.corpus_of_bench.get(bench, here.corpus)
+
+    def photo_encoder(self, run: str, study: str, arm: str) -> str | None:
+        """Return the encoder of query images; null where an arm has none or its own encoder sees them."""
+        column = self.study(study).arms[arm]
+        if not column.photo:
+            return None
+        own = self.encoder(run, self.encoder_of(run, study, column.retriever))
+        return None if BACKENDS[own.backend].sees_pixels else self.encoder_of(run, study, "photo")
 
     def retrieval(self, run: str, study: str, arm: str) -> dict[str, Any]:
         """Settings of ``search``."""
         here = self.study_run(run, study)
         column = self.study(study).arms[arm]
+        photo = self.photo_encoder(run, study, arm)
         return {
             "n_docs": self.study(study).retrieve.n_docs,
             "text": self.embed(run, self.encoder_of(run, study, column.retriever)),
-            "photo": self.embed(run, self.encoder_of(run, study, "photo")) if column.photo else None,
-            "fusion": here.fusion if column.photo else None,
+            "photo": self.embed(run, photo) if photo else None,
+            "fusion": here.fusion if photo else None,
         }
 
     def encoder_of(self, run: str, study: str, role: str | None) -> str:
@@ -261,7 +304,7 @@ class Plan(AskingPlan):
             "thinking": self.thinking(run, study, bench, arm),
             "reader": models[here.reader].title,
             "judge": models[here.judge].title if self.has_judge(run, study, bench) else None,
-            "corpus": here.corpus,
+            "corpus": self.corpus_name(run, study, bench),
             "bootstrap": BOOTSTRAP,
             "max_judge_failed_share": MAX_JUDGE_FAILED_SHARE,
         }

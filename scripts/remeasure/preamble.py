@@ -8,7 +8,7 @@ from remeasure import tokens
 from remeasure.catalogue import BUILT
 from remeasure.errors import RemeasureError, did_you_mean
 from remeasure.plan import Plan
-from remeasure.settings import Cell
+from remeasure.settings import Cell, Encoder, StudyRun
 
 KEYS = ("run", "browser", "browser_sandbox")
 
@@ -57,11 +57,12 @@ def check_run(run: str, plan: Plan) -> None:
     """
     place = f"{plan.folder}/runs/{run}.yaml"
     made = {f"results/sources/{name}" for name in (*plan.catalogue.hashes(), *BUILT)}
+    made |= plan.catalogue.by_hand().keys()
     _check_models(run, plan, made, place)
     _check_corpora(run, plan, made, place)
     for cell in plan.cells:
         if cell.study in plan.run(run).studies:  # a run may leave out whole studies
-            _check_cell(run, plan, cell, place)
+            _check_cell(run, plan, cell, made, place)
 
 
 def _check_models(run: str, plan: Plan, made: set[str], place: str) -> None:
@@ -75,8 +76,15 @@ def _check_models(run: str, plan: Plan, made: set[str], place: str) -> None:
                 hint = did_you_mean(path, made)
                 raise RemeasureError(f"{place}: models.{name}.files.{option}: no source {path}{hint}")
     for name, encoder in plan.run(run).encoders.items():
+        for option, path in encoder.files.items():
+            if path not in made and (path.startswith("results/") or not Path(path).exists()):
+                hint = did_you_mean(path, made)
+                raise RemeasureError(
+                    f"{place}: encoders.{name}.files.{option}: {path} is not there and no source{hint}; "
+                    "correct the path"
+                )
         path = f"results/sources/{encoder.model}.onnx"
-        if path not in made:
+        if path not in made and not encoder.files:
             known = sorted(Path(other).stem for other in made if other.endswith(".onnx"))
             hint = did_you_mean(encoder.model, known)
             raise RemeasureError(f"{place}: encoders.{name}.model: no source {path}{hint}; correct it")
@@ -89,6 +97,7 @@ def _check_corpora(run: str, plan: Plan, made: set[str], place: str) -> None:
     for name, corpus in plan.run(run).corpora.items():
         plan.pages(run, name)
         named = {"archive": corpus.archive, "facts": corpus.facts, "pictures": corpus.pictures}
+        named["tokenizer"] = corpus.tokenizer
         for key, path in named.items():
             if path is None or path in made:
                 continue
@@ -99,18 +108,23 @@ def _check_corpora(run: str, plan: Plan, made: set[str], place: str) -> None:
                 raise RemeasureError(f"{place}: corpora.{name}.{key}: {path} is not a file; correct the path")
 
 
-def _check_cell(run: str, plan: Plan, cell: Cell, place: str) -> None:
+def _encoders(plan: Plan, run: str, here: StudyRun) -> list[Encoder]:
+    return [plan.encoder(run, name) for name in here.encoders.values()]
+
+
+def _check_cell(run: str, plan: Plan, cell: Cell, made: set[str], place: str) -> None:
     here, study = plan.study_run(run, cell.study), plan.study(cell.study)
-    if here.items is None and plan.corpus(run, here.corpus).facts is None:
+    corpus = plan.corpus_name(run, cell.study, cell.bench)
+    if here.items is None and plan.corpus(run, corpus).facts is None:
         raise RemeasureError(
-            f"{place}: studies.{cell.study}: corpus {here.corpus!r} has no facts to make questions from; "
+            f"{place}: studies.{cell.study}: corpus {corpus!r} has no facts to make questions from; "
             "give `items`, a folder with your own questions"
         )
-    for name in (cell.bench, *study.training_sets) if here.items else ():
-        if not (Path(here.items) / f"{name}.jsonl").is_file():
-            raise RemeasureError(
-                f"{place}: studies.{cell.study}.items: {here.items}/{name}.jsonl is not a file; add it"
-            )
+    trained = any(spec.training and spec.training.study == cell.study for spec in _encoders(plan, run, here))
+    for name in (cell.bench, *(study.training_sets if trained else ())) if here.items else ():
+        path = f"{here.items}/{name}.jsonl"
+        if path not in made and not Path(path).is_file():
+            raise RemeasureError(f"{place}: studies.{cell.study}.items: {path} is not a file; add it")
     plan.request(run, cell.study, cell.bench, cell.arm)
     plan.shards(run, cell.study, cell.bench, cell.arm)
     plan.grade(run, cell.study, cell.bench, cell.arm)

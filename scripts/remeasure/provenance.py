@@ -1,7 +1,7 @@
 """Stage records: which bytes went in, which came out, under which settings and versions."""
 
 import importlib.metadata
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ def write_stage(
     counts: dict[str, int] | None = None,
     facts: dict[str, Any] | None = None,
     also: tuple[str, ...] = (),
+    known: Mapping[str, str] | None = None,
 ) -> None:
     """Write the record of a finished stage beside its outputs; call it last.
 
@@ -36,6 +37,7 @@ def write_stage(
         counts: how many items ended how.
         facts: anything else worth keeping that is the same in every run on one machine; no times.
         also: modules that the script loads by name, for the fingerprint of the code.
+        known: SHA-256 of inputs that another record tells, by path: they are not read again.
     """
     jsonl.write_json(
         path,
@@ -44,7 +46,7 @@ def write_stage(
             settings=settings,
             code=fingerprint.of_script(script, also=also),
             packages={name: importlib.metadata.version(name) for name in packages},
-            inputs={str(name): sha256_file(name) for name in inputs},
+            inputs={str(name): (known or {}).get(str(name)) or sha256_file(name) for name in inputs},
             outputs={str(name): sha256_file(name) for name in outputs},
             counts=counts or {},
             facts=facts or {},

@@ -10,8 +10,10 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
+from remeasure.encoders import BACKENDS
 from remeasure.errors import RemeasureError, did_you_mean
 from remeasure.models import Model, check_model
+from remeasure.needs import CorpusNeeds, EncoderNeeds, check_needs
 from remeasure.yaml_files import Count, Positive, Seconds, Settings, convert, merge, read_yaml
 
 
@@ -50,6 +52,12 @@ class Corpus(Settings, kw_only=True):
     render: Render
     ocr: Ocr
     text: Text
+    tokenizer: str = "results/sources/bge-small-en-v1.5.tokenizer.json"
+    """What counts the tokens of a passage: ``tokenizer.json`` of the encoder that will read it."""
+    parts: Positive = 1
+    """Into how many jobs rendering, reading, extraction and embedding are split (``remeasure.parts``)."""
+    needs: CorpusNeeds = CorpusNeeds()
+    """What its stages ask of a machine."""
 
 
 class Training(Settings, kw_only=True):
@@ -70,15 +78,23 @@ class Encoder(Settings, kw_only=True):
 
     unit: str
     model: str
+    backend: str = "onnx"
+    """What runs the model (``encoders.BACKENDS``)."""
+    files: dict[str, str] = {}
+    """Its weights by option of the scripts, files or folders; none: the verified source ``<model>.onnx``."""
     max_tokens: Positive | None = None
     size_px: Positive | None = None
     training: Training | None = None
+    needs: EncoderNeeds = EncoderNeeds()
+    """What its stages ask of a machine."""
 
 
 class StudyRun(Settings, kw_only=True):
     """What one run says about one study."""
 
     corpus: str
+    corpus_of_bench: dict[str, str] = {}
+    """Benches whose evidence comes from another corpus."""
     reader: str
     judge: str
     prompts: str
@@ -86,9 +102,12 @@ class StudyRun(Settings, kw_only=True):
     items: str | None = None
     """Folder with your own questions, ``<bench>.jsonl``, instead of those made from the corpus's facts."""
     items_per_bench: Positive
+    items_of_bench: dict[str, Positive] = {}
+    """Benches with another number of questions."""
     training_items_per_page: Positive = 4
     encoders: dict[str, str]
-    fusion: dict[str, float]
+    fusion: dict[str, float] = {}
+    """How the lists of the text and the photo encoder are put together, where there is a photo encoder."""
     benches: dict[str, dict[str, Any]] = {}
     """Settings of single benches that differ from ``config/studies/<study>.yaml`` in this run."""
     shards: dict[str, Positive] = {}
@@ -234,8 +253,14 @@ def _check_run(run: Run, path: Path) -> None:
     for slug in [*run.corpora, *run.encoders, *run.models]:
         if not SLUG.match(slug):
             raise RemeasureError(f"{path}: name {slug!r} may hold only a-z, 0-9, _ and -; rename it")
+    for name, corpus in run.corpora.items():
+        check_needs(corpus.needs, f"{path}: corpora.{name}.needs")
     for name, encoder in run.encoders.items():
+        check_needs(encoder.needs, f"{path}: encoders.{name}.needs")
         _known("unit", encoder.unit, UNITS, f"{path}: encoders.{name}")
+        _known("backend", encoder.backend, BACKENDS, f"{path}: encoders.{name}")
+        if encoder.backend != "onnx" and "model" not in encoder.files:
+            raise RemeasureError(f"{path}: encoders.{name}.files: lacks `model`, the folder of the weights")
         if encoder.training and encoder.training.base == name:
             raise RemeasureError(f"{path}: encoders.{name}.training.base: the encoder itself; name another")
         if encoder.training:
@@ -247,6 +272,13 @@ def _check_run(run: Run, path: Path) -> None:
         _known("corpus", study.corpus, run.corpora, f"{place}.corpus")
         _known("model", study.reader, run.models, f"{place}.reader")
         _known("model", study.judge, run.models, f"{place}.judge")
+        if study.corpus_of_bench and run.models[study.reader].corpus_files:
+            raise RemeasureError(
+                f"{place}.corpus_of_bench: reader {study.reader!r} reads files of one corpus (corpus_files); "
+                "take one of the two out"
+            )
+        for bench, corpus in study.corpus_of_bench.items():
+            _known("corpus", corpus, run.corpora, f"{place}.corpus_of_bench.{bench}")
         for role, encoder in study.encoders.items():
             _known("encoder", encoder, run.encoders, f"{place}.encoders.{role}")
     for judge in run.judge_agreement.judges if run.judge_agreement else ():

@@ -4,9 +4,12 @@ A workflow manager removes declared outputs of a job that was killed; the spool 
 next run goes on where the last one stopped.
 """
 
+import contextlib
 import hashlib
 import os
 import shutil
+import socket
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
@@ -34,11 +37,16 @@ class Spool:
     def put(self, key: str, page: CapturedPage) -> None:
         """Keep a page, whole or not at all."""
         target = self._path(key)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        temporary = target.with_suffix(f".{os.getpid()}.part")
-        # Not forced to the disk: a page lost in a power cut is rendered again, and ``get`` finds a torn one.
-        temporary.write_bytes(msgspec.msgpack.encode(page))
-        os.replace(temporary, target)
+        temporary = target.with_suffix(f".{socket.gethostname()}-{os.getpid()}.part")
+        data = msgspec.msgpack.encode(page)
+        while True:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            # Another part that has just ended may take the folder away while it is empty.
+            with contextlib.suppress(FileNotFoundError):
+                # Not forced to the disk: what a power cut takes is rendered again, ``get`` finds a torn one.
+                temporary.write_bytes(data)
+                os.replace(temporary, target)
+                return
 
     def get(self, key: str) -> CapturedPage | None:
         """Return a page, or None where there is none or its bytes do not fit its hashes."""
@@ -62,6 +70,14 @@ class Spool:
             )
         return page
 
-    def remove(self) -> None:
-        """Delete the folder with everything in it."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+    def remove(self, keys: Iterable[str] | None = None) -> None:
+        """Delete pages, and the folder when it is empty; without keys the folder with everything in it."""
+        if keys is None:
+            shutil.rmtree(self.folder, ignore_errors=True)
+            return
+        paths = [self._path(key) for key in keys]
+        for path in paths:
+            path.unlink(missing_ok=True)
+        for folder in [*{path.parent for path in paths}, self.folder]:
+            with contextlib.suppress(OSError):  # others put pages there, or have removed it
+                folder.rmdir()

@@ -127,7 +127,12 @@ def check_vectors(vectors: np.ndarray, identity: Identity, order: tuple[str, ...
 
 
 def write_descriptors(
-    path: Path, order_path: Path, blocks: Iterable[tuple[list[str], np.ndarray]], identity: Identity
+    path: Path,
+    order_path: Path,
+    blocks: Iterable[tuple[list[str], np.ndarray]],
+    identity: Identity,
+    *,
+    may_be_empty: bool = False,
 ) -> int:
     """Stream (ids, vectors) blocks into an HDF5 file and its order file; equal content is equal bytes.
 
@@ -135,7 +140,8 @@ def write_descriptors(
         Number of rows.
 
     Raises:
-        RemeasureError: no rows at all, or a block that ``check_vectors`` refuses, or an id twice.
+        RemeasureError: no rows at all where that may not be, or a block that ``check_vectors`` refuses, or an
+            id twice.
     """
     import h5py
 
@@ -159,7 +165,7 @@ def write_descriptors(
                 rows.resize(len(seen), axis=0)
                 rows[len(seen) - len(ids) :] = vectors
                 order_stream.writelines(f"{item}\n" for item in ids)
-            if not seen:
+            if not seen and not may_be_empty:
                 raise RemeasureError(
                     f"{path}: there is nothing to embed (0 {identity.unit}); look at the inputs of this "
                     "step, the one before it came out empty"
@@ -209,6 +215,55 @@ def read_descriptors(path: Path, order_path: Path) -> Descriptors:
         ) from None
     check_vectors(vectors, identity, order, str(path))
     return Descriptors(vectors, order, identity)
+
+
+class DescriptorRows:
+    """The rows of a descriptor file one after the other; a context manager.
+
+    Args:
+        path: vectors; may hold none.
+        order_path: their ids.
+
+    Raises:
+        RemeasureError: not a descriptor file, or another number of ids than of rows.
+    """
+
+    def __init__(self, path: Path, order_path: Path) -> None:
+        import h5py
+
+        self._path = path
+        try:
+            self._store = h5py.File(path, "r")
+            self._rows = self._store[DATASET]
+            self.identity = msgspec.json.decode(self._rows.attrs["identity"], type=Identity)
+            self._order = open(order_path, encoding="utf-8")
+        except (OSError, KeyError, msgspec.MsgspecError) as error:
+            raise RemeasureError(
+                f"{path}: not a descriptor file ({error}); delete it and rerun the embedding"
+            ) from None
+
+    def __enter__(self) -> "DescriptorRows":
+        return self
+
+    def __exit__(self, *_) -> None:
+        self._order.close()
+        self._store.close()
+
+    def __iter__(self) -> Iterator[tuple[str, np.ndarray]]:
+        n = len(self._rows)
+        for start in range(0, n, _CHUNK_ROWS):
+            for row in self._rows[start : start + _CHUNK_ROWS]:
+                name = self._order.readline().removesuffix("\n")
+                if not name:
+                    raise RemeasureError(
+                        f"{self._path}: {n} vectors, but its order names fewer ids; delete it and rerun the "
+                        "embedding"
+                    )
+                yield name, row
+        if self._order.readline():
+            raise RemeasureError(
+                f"{self._path}: {n} vectors, but its order names more ids; delete it and rerun the embedding"
+            )
 
 
 def n_repeated(vectors: np.ndarray) -> int:

@@ -74,7 +74,7 @@ def program() -> str:
     if found is None:
         raise RemeasureError(
             f"no program `vllm` beside {sys.executable} or on PATH; run this step in the environment "
-            "envs/gpu.yaml (snakemake --sdm conda)"
+            "envs/vllm.yaml (snakemake --sdm conda)"
         )
     return found
 

@@ -4,15 +4,20 @@ Verified sources are marked ``ancient``: their content is fixed by hash, so thei
 """
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from remeasure import gaps, lineage
+from remeasure import gaps, lineage, parts
+from remeasure.encoders import BACKENDS
+from remeasure.errors import RemeasureError
+from remeasure.needs import CorpusNeeds, EncoderNeeds, Needs
 from remeasure.plan import Plan
 
 UNIT_FILES = {
     "tiles": {"manifest": "tiles/manifest.jsonl", "ocr": "tiles/ocr.jsonl"},
+    "pixels": {"manifest": "tiles/manifest.jsonl", "tiles": "tiles/tiles.zip"},
     "passages": {"passages": "passages/passages.jsonl"},
     "pictures": {"manifest": "tiles/manifest.jsonl", "tiles": "tiles/tiles.zip"},
     "lines": {"ocr": "tiles/ocr.jsonl", "passages": "passages/passages.jsonl"},
@@ -57,33 +62,79 @@ class Wiring:
         """The archive of a corpus."""
         return verified(self.plan.corpus(wildcards.run, wildcards.corpus).archive)
 
+    def tokenizer(self, wildcards) -> Any:
+        """What counts the tokens of a corpus's passages."""
+        return verified(self.plan.corpus(wildcards.run, wildcards.corpus).tokenizer)
+
     def archive_and_facts(self, wildcards) -> dict[str, Any]:
         """The archive of a corpus and, where it has them, its facts."""
         facts = self.plan.corpus(wildcards.run, wildcards.corpus).facts
         return {"archive": self.archive(wildcards)} | ({"facts": verified(facts)} if facts else {})
 
     def corpus_of(self, wildcards, name: str) -> str:
-        """One file of the corpus that a study uses in a run."""
-        corpus = self.plan.study_run(wildcards.run, wildcards.study).corpus
+        """One file of the corpus that a bench uses in a run."""
+        corpus = self.plan.corpus_name(wildcards.run, wildcards.study, wildcards.bench)
         return f"results/{wildcards.run}/corpora/{corpus}/{name}"
 
     # -- encoders ------------------------------------------------------------------------------------------
 
     def weights(self, run: str, encoder: str) -> dict[str, Any]:
         """Weights of an encoder."""
-        spec = self.plan.encoder(run, encoder)
-        files = {"model": verified(f"results/sources/{spec.model}.onnx")}
-        if spec.max_tokens is not None:
-            files["tokenizer"] = verified(f"results/sources/{spec.model}.tokenizer.json")
-        return files
+        return {name: verified(path) for name, path in self.plan.weights(run, encoder).items()}
 
     def embed(self, wildcards) -> dict[str, Any]:
         """What an encoder reads: its weights, its unit's files and its adapter."""
+        return self._embed(wildcards, "")
+
+    def embed_part(self, wildcards) -> dict[str, Any]:
+        """As ``embed``, with the unit's files of one part of the corpus."""
+        return self._embed(wildcards, f"parts/{wildcards.part}/")
+
+    def _embed(self, wildcards, part: str) -> dict[str, Any]:
         spec = self.plan.encoder(wildcards.run, wildcards.encoder)
         here = f"results/{wildcards.run}/corpora/{wildcards.corpus}"
-        files = {name: f"{here}/{path}" for name, path in UNIT_FILES[spec.unit].items()}
+        unit = "pixels" if spec.unit == "tiles" and BACKENDS[spec.backend].sees_pixels else spec.unit
+        files = {name: f"{here}/{part}{path}" for name, path in UNIT_FILES[unit].items()}
         adapter = {"adapter": f"{here}/{wildcards.encoder}/adapter.h5"} if spec.training else {}
         return self.weights(wildcards.run, wildcards.encoder) | files | adapter
+
+    # -- parts ---------------------------------------------------------------------------------------------
+
+    def parted(self, stage: str) -> str:
+        """Return what the wildcard ``run`` must match where a stage of a corpus is done in parts.
+
+        A look-ahead over the rest of the path ties the run to its corpora, and to encoders.
+
+        Args:
+            stage: tiles, passages, or vectors. Candidate lines are embedded in one job whatever the parts
+                are: a line that stands on pages of several parts has one vector.
+        """
+        found = []
+        for run in self.plan.runs():
+            try:
+                known = self.plan.run(run)
+            except RemeasureError:  # said when that run is asked for
+                continue
+            corpora = "|".join(re.escape(name) for name, corpus in known.corpora.items() if corpus.parts > 1)
+            encoders = [name for name, encoder in known.encoders.items() if encoder.unit != "lines"]
+            rest = "|".join(map(re.escape, encoders)) if stage == "vectors" else stage
+            if corpora and rest:
+                found.append(f"{re.escape(run)}(?=/corpora/(?:{corpora})/(?:{rest})/)")
+        return "|".join(found) or "(?!)"
+
+    def part_files(self, name: str) -> Callable[[Any], list[str]]:
+        """A function of wildcards: one file of every part of a corpus, in order.
+
+        Args:
+            name: place of the file in the folder of a part; may hold ``{encoder}``.
+        """
+
+        def resolved(wildcards) -> list[str]:
+            here = f"results/{wildcards.run}/corpora/{wildcards.corpus}/parts"
+            n = self.plan.corpus(wildcards.run, wildcards.corpus).parts
+            return [f"{here}/{part}/{name.format(**wildcards)}" for part in parts.names(n)]
+
+        return resolved
 
     def training(self, wildcards) -> dict[str, Any]:
         """Questions, vectors and weights that training reads."""
@@ -101,7 +152,8 @@ class Wiring:
     def items(self, wildcards) -> dict[str, Any]:
         """What the questions of a bench are made from."""
         here = self.plan.study_run(wildcards.run, wildcards.study)
-        corpus = self.plan.corpus(wildcards.run, here.corpus)
+        name = self.plan.corpus_name(wildcards.run, wildcards.study, wildcards.bench)
+        corpus = self.plan.corpus(wildcards.run, name)
         named = {"pages": self.corpus_of(wildcards, "pages.jsonl")}
         if here.items:
             return named | {"own": f"{here.items}/{wildcards.bench}.jsonl"}
@@ -117,11 +169,12 @@ class Wiring:
         if self.plan.encoder(wildcards.run, encoder).training:
             named["adapter"] = self.corpus_of(wildcards, f"{encoder}/adapter.h5")
         if arm.photo:
-            photo = self.plan.encoder_of(wildcards.run, wildcards.study, "photo")
+            named["images"] = "results/{run}/{study}/{bench}/images.zip".format(**wildcards)
+        photo = self.plan.photo_encoder(wildcards.run, wildcards.study, wildcards.arm)
+        if photo:
             named |= self._index(wildcards, "photo", photo) | {
                 "photo_model": self.weights(wildcards.run, photo)["model"],
                 "manifest": self.corpus_of(wildcards, "tiles/manifest.jsonl"),
-                "images": "results/{run}/{study}/{bench}/images.zip".format(**wildcards),
             }
         return named
 
@@ -161,7 +214,7 @@ class Wiring:
 
     def environment(self, run: str, model: str) -> str:
         """The environment that a model is asked in: that of the GPU node where the step starts vLLM there."""
-        return f"../envs/{'gpu' if self.plan.needs_vllm(run, model) else 'core'}.yaml"
+        return f"../envs/{'vllm' if self.plan.needs_vllm(run, model) else 'core'}.yaml"
 
     def server_files(self, run: str, study: str, model: str) -> list[Any]:
         """Files that a model's own server needs; a hosted model needs none."""
@@ -177,6 +230,69 @@ class Wiring:
         """The file of an original system that a model's answers are taken from, where they are."""
         path = self.plan.imported(wildcards.run, wildcards.study, wildcards.bench, wildcards.arm, model)
         return {"imported": path} if path else {}
+
+    # -- machines ------------------------------------------------------------------------------------------
+
+    def corpus_needs(self, wildcards) -> CorpusNeeds:
+        """What the stages of a corpus ask of a machine."""
+        return self.plan.corpus(wildcards.run, wildcards.corpus).needs
+
+    def encoder_needs(self, wildcards) -> EncoderNeeds:
+        """What the stages of an encoder ask of a machine."""
+        return self.plan.encoder(wildcards.run, wildcards.encoder).needs
+
+    def search_needs(self, wildcards) -> Needs:
+        """What a search asks of a machine: as much as the encoder that reads its questions."""
+        arm = self.plan.study(wildcards.study).arms[wildcards.arm]
+        encoder = self.plan.encoder_of(wildcards.run, wildcards.study, arm.retriever)
+        return self.plan.encoder(wildcards.run, encoder).needs.search
+
+    def ask_needs(self, wildcards) -> Needs:
+        """What asking a cell asks of a machine; where parts of it were asked, little is left to do."""
+        n = self.plan.shards(wildcards.run, wildcards.study, wildcards.bench, wildcards.arm)
+        return Needs() if n > 1 else self.plan.model(wildcards.run, wildcards.model).needs
+
+    def shard_needs(self, wildcards) -> Needs:
+        """What asking a part of a cell asks of a machine."""
+        return self.plan.model(wildcards.run, wildcards.model).needs
+
+    def judge_needs(self, wildcards) -> Needs:
+        """What judging a cell asks of a machine."""
+        return self.plan.model(wildcards.run, self.judge(wildcards)).needs
+
+    def agreement_needs(self, wildcards) -> Needs:
+        """What one of the compared judges asks of a machine."""
+        return self.plan.model(wildcards.run, wildcards.judge).needs
+
+    def on_login(self, role: str) -> str:
+        """Return what the wildcard ``run`` must match where a model is asked beside the planning Snakemake.
+
+        A look-ahead over the rest of the path ties the run to the model: a model of the same name may be
+        reached in another way in another run.
+
+        Args:
+            role: reader, judge or agreement.
+        """
+        found = []
+        for run in self.plan.runs():
+            try:
+                known = self.plan.run(run)
+            except RemeasureError:  # said when that run is asked for
+                continue
+            here = "|".join(re.escape(name) for name, model in known.models.items() if model.on_login())
+            judged = "|".join(
+                re.escape(name)
+                for name, study in known.studies.items()
+                if known.models[study.judge].on_login()
+            )
+            rest = {
+                "reader": here and f"/[^/]+/[^/]+/[^/]+/(?:{here})/(?!judge/)",
+                "judge": judged and f"/(?:{judged})/[^/]+/[^/]+/[^/]+/judge/",
+                "agreement": here and f"/judges/(?:{here})/",
+            }[role]
+            if rest:
+                found.append(f"{re.escape(run)}(?={rest})")
+        return "|".join(found) or "(?!)"
 
     # -- costs ---------------------------------------------------------------------------------------------
 

@@ -81,7 +81,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
         raise RemeasureError(
             f"{path}: {error.strerror}{did_you_mean(path.stem, near)}; there are: {', '.join(near) or 'none'}"
         ) from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         line = f" line {mark.line + 1}" if mark else ""
         said = " ".join(str(getattr(error, "problem", None) or error).split())

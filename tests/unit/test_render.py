@@ -4,6 +4,7 @@ import contextlib
 import io
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -16,9 +17,10 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+import merge_parts
 import render_tiles
 from processes import alive, family
-from remeasure import capture, tiles
+from remeasure import capture, parts, tiles
 from remeasure.errors import RemeasureError
 from zimkit import Given, write_pages, write_zim
 
@@ -522,3 +524,56 @@ def test_a_program_that_is_no_browser_ends_in_one_line(tmp_path, capsys):
     pages = write_pages(tmp_path / "pages.jsonl", {"plain": "plain"})
     assert render_tiles.main([*options(tmp_path, archive, pages), "--browser", "/bin/true"]) == 2
     assert "expected a Chromium version" in capsys.readouterr().err
+
+
+def merged(folder: Path, pages: Path, n_parts: int) -> int:
+    records = [str(folder / "parts" / part / "tiles" / "corpus.json") for part in parts.names(n_parts)]
+    outs = [str(folder / "tiles" / name) for name in ("manifest.jsonl", "tiles.zip")]
+    words = ["--what", "tiles", "--pages", str(pages), "--records", *records, "--outs", *outs]
+    return merge_parts.main([*words, "--record", str(folder / "tiles" / "corpus.json")])
+
+
+def render_parts(folder: Path, archive: Path, pages: Path, n_parts: int, **changed) -> None:
+    for part in parts.names(n_parts):
+        words = options(folder / "parts" / part / "tiles", archive, pages, **changed)
+        words += ["--part", part, "--spool", str(folder / "tiles" / "spool"), "--earlier", str(folder)]
+        assert render_tiles.main(words) == 0
+
+
+def store_of(folder: Path, n_parts: int) -> dict[str, bytes]:
+    found = {}
+    for part in parts.names(n_parts):
+        with zipfile.ZipFile(folder / "parts" / part / "tiles" / "tiles.zip") as store:
+            found |= {name: store.read(name) for name in store.namelist()}
+    return found
+
+
+def test_parts_have_the_tiles_of_one_job_and_another_number_of_parts_renders_nothing(tmp_path, capsys):
+    archive, pages = many(tmp_path, 6)
+    whole, corpus = tmp_path / "whole", tmp_path / "corpus"
+    assert render_tiles.main(options(whole, archive, pages)) == 0
+    render_parts(corpus, archive, pages, 2)
+    assert merged(corpus, pages, 2) == 0
+    manifest = (whole / "manifest.jsonl").read_bytes()
+    assert (corpus / "tiles" / "manifest.jsonl").read_bytes() == manifest
+    tiles = Result(whole).tiles
+    assert store_of(corpus, 2) == tiles and tiles
+    assert not (corpus / "tiles" / "spool").exists()
+    counts = json.loads((corpus / "tiles" / "corpus.json").read_text())["counts"]
+    assert counts == Result(whole).record["counts"]
+
+    capsys.readouterr()
+    render_parts(corpus, archive, pages, 3)
+    assert re.findall(r"(\d+) to render", capsys.readouterr().err) == ["0", "0", "0"]
+    assert merged(corpus, pages, 3) == 0
+    assert (corpus / "tiles" / "manifest.jsonl").read_bytes() == manifest and store_of(corpus, 3) == tiles
+    assert json.loads((corpus / "tiles" / "corpus.json").read_text())["counts"] == counts
+
+    again = options(corpus / "tiles", archive, pages)
+    assert render_tiles.main([*again, "--earlier", str(corpus)]) == 0
+    assert re.findall(r"(\d+) to render", capsys.readouterr().err) == ["0"]
+    assert (corpus / "tiles" / "tiles.zip").read_bytes() == (whole / "tiles.zip").read_bytes()
+
+    # Tiles of another quality are not taken for these.
+    render_parts(corpus, archive, pages, 1, jpeg_quality=40)
+    assert re.findall(r"(\d+) to render", capsys.readouterr().err) == ["6"]

@@ -272,7 +272,7 @@ def test_a_changed_start_of_vllm_asks_nothing_again_but_a_changed_version_does(t
     for name in ("scripts", "requirements.txt"):
         (tmp_path / name).symlink_to(root / name)
     (tmp_path / "envs").mkdir()
-    (tmp_path / "envs" / "gpu.yaml").write_text("dependencies:\n  - pip:\n      - vllm==0.20.0\n")
+    (tmp_path / "envs" / "vllm.yaml").write_text("dependencies:\n  - pip:\n      - vllm==0.20.0\n")
     runs = tmp_path / "config" / "runs"
     (runs / "mine.yaml").write_text(MINE)
     (runs / "other.yaml").write_text(MINE.replace("packages: [vllm]", "packages: [numpy]"))

@@ -211,7 +211,7 @@ def test_a_run_that_takes_too_long_is_ended_and_what_it_has_written_is_kept(node
 
 def test_there_is_no_vllm(node, monkeypatch):
     monkeypatch.setenv("PATH", "/nowhere")
-    with pytest.raises(RemeasureError, match="no program `vllm` .*envs/gpu.yaml"):
+    with pytest.raises(RemeasureError, match="no program `vllm` .*envs/vllm.yaml"):
         node.run()
 
 

@@ -18,6 +18,8 @@ class EncoderSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """Name in the configuration, for messages."""
     unit: Literal["tiles", "passages", "lines", "pictures"]
     model: str
+    backend: str = "onnx"
+    """What runs the model (``BACKENDS``)."""
     max_tokens: int | None = None
     """Text encoders: longer texts are cut at the end."""
     size_px: int | None = None
@@ -54,6 +56,48 @@ TEXT_MODELS = {
     "bge-small-en-v1.5": TextModel("Represent this sentence for searching relevant passages: ", 512),
 }
 PHOTO_MODELS = ("efficientnet-lite0",)
+
+
+class Backend(NamedTuple):
+    """A way to run encoders."""
+
+    is_written: bool
+    """Whether this version can; one that cannot may be planned with."""
+    sees_pixels: bool
+    """Whether it embeds a tile as it looks, and a question with its image; else it needs OCR text."""
+
+
+BACKENDS = {
+    "onnx": Backend(is_written=True, sees_pixels=False),
+    "qwen3-vl": Backend(is_written=False, sees_pixels=True),
+}
+
+
+def unwritten(name: str, backend: str) -> str | None:
+    """Return why an encoder cannot run, or null where it can."""
+    if BACKENDS[backend].is_written:
+        return None
+    there = ", ".join(known for known, found in BACKENDS.items() if found.is_written)
+    return (
+        f"encoders.{name}.backend: {backend} is not written yet in this version (there is: {there}); "
+        "its steps can be planned, not run"
+    )
+
+
+def check_backend(settings: EncoderSettings) -> None:
+    """Check that an encoder can run at all; called before anything is read.
+
+    Raises:
+        RemeasureError: its backend is unknown, or not written yet.
+    """
+    if settings.backend not in BACKENDS:
+        raise RemeasureError(
+            f"encoder {settings.name}: backend {settings.backend!r} is not known"
+            f"{did_you_mean(settings.backend, BACKENDS)}; known: {', '.join(BACKENDS)}"
+        )
+    problem = unwritten(settings.name, settings.backend)
+    if problem:
+        raise RemeasureError(problem)
 
 
 def check_settings(settings: EncoderSettings) -> None:

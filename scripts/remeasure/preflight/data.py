@@ -4,7 +4,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from remeasure import jsonl
+from remeasure import jsonl, obstacles
 from remeasure.catalogue import BUILT, FOLDER
 from remeasure.errors import RemeasureError
 from remeasure.files import sha256_file
@@ -12,7 +12,7 @@ from remeasure.plan import Plan
 from remeasure.preflight.askings import Target
 from remeasure.preflight.report import Group, plural
 from remeasure.records import Stage
-from remeasure.settings import Corpus, Encoder
+from remeasure.settings import Corpus
 from remeasure.sources import NEEDED_BYTES
 
 # Per rendered page (tiles, OCR, vectors; 1.0 MB in the embedded run) and per question of a cell (requests,
@@ -25,9 +25,12 @@ _BYTES_AT_LEAST = 500_000_000
 def check(plan: Plan, run: str, targets: list[Target], root: Path) -> Group:
     """Hash every source that a run needs and that is there, count what is not, look at disk and folders."""
     sizes, hashes = plan.catalogue.sizes(), plan.catalogue.hashes()
-    needed = _needed(plan, run, targets)
+    by_hand = {source.name for source in plan.catalogue.by_hand().values()}
+    needed = [name for name in _needed(plan, run, targets) if name not in by_hand]
     there = [name for name in needed if (root / FOLDER / name).exists()]
     wrong = [problem for name in there if (problem := _problem_of(root, name, hashes.get(name)))]
+    missing_by_hand, n_by_hand = _by_hand(plan, run, root)
+    wrong += missing_by_hand
     unknown = [name for name in needed if name not in there and name not in hashes and name not in BUILT]
     wrong += [f"{FOLDER}/{name}: no rule brings or makes it; correct what names it" for name in unknown]
     missing = [name for name in needed if name in hashes and name not in there]
@@ -35,16 +38,27 @@ def check(plan: Plan, run: str, targets: list[Target], root: Path) -> Group:
     said = [f"{plural(len(there), 'source')} hashed"]
     if missing:
         said.append(f"{plural(len(missing), 'source')} to fetch, {_mb(fetch_bytes)} and what surrounds them")
+    if n_by_hand:
+        said.append(f"{n_by_hand - len(missing_by_hand)} of {n_by_hand} brought by hand")
     free, no_room = _room(plan, run, root, fetch_bytes)
     locked = _locked(root, run)
     said += [free, *([] if locked else ["folders can be written"])]
-    return Group(title="data", said=tuple(said), problems=(*wrong, *no_room, *locked))
+    unwritten = obstacles.unwritten(plan, run, _encoders(plan, run, targets))
+    return Group(title="data", said=tuple(said), problems=(*wrong, *unwritten, *no_room, *locked))
+
+
+def _by_hand(plan: Plan, run: str, root: Path) -> tuple[list[str], int]:
+    """Return a sentence for every source that somebody must still bring, and how many there are in all."""
+    known = plan.catalogue.by_hand()
+    used = [known[path] for path in plan.sources(run) if path in known]
+    return [source.problem() for source in used if not (root / source.path).exists()], len(used)
 
 
 def _corpora(plan: Plan, run: str) -> list[Corpus]:
     """Return the corpora that a run's cells use."""
     here = plan.run(run)
-    names = {here.studies[cell.study].corpus for cell in plan.cells if cell.study in here.studies}
+    cells = [cell for cell in plan.cells if cell.study in here.studies]
+    names = {plan.corpus_name(run, cell.study, cell.bench) for cell in cells}
     return [here.corpora[name] for name in sorted(names)]
 
 
@@ -53,22 +67,22 @@ def _needed(plan: Plan, run: str, targets: list[Target]) -> list[str]:
     paths = [path for target in targets for path in target.spec.files.values()]
     for corpus in _corpora(plan, run):
         paths += [path for path in (corpus.archive, corpus.facts, corpus.pictures) if path]
+        paths.append(corpus.tokenizer)
     for encoder in _encoders(plan, run, targets):
-        tokenizer = [f"{FOLDER}/{encoder.model}.tokenizer.json"] if encoder.max_tokens else []
-        paths += [f"{FOLDER}/{encoder.model}.onnx", *tokenizer]
+        paths += plan.weights(run, encoder).values()
     names = {Path(path).name for path in paths if Path(path).parent == FOLDER}
     while more := {raw for name in names & BUILT.keys() for raw in BUILT[name].made_from} - names:
         names |= more
     return sorted(names)
 
 
-def _encoders(plan: Plan, run: str, targets: list[Target]) -> list[Encoder]:
-    """Return the encoders that a run's studies use, and those whose vectors its servers read."""
+def _encoders(plan: Plan, run: str, targets: list[Target]) -> list[str]:
+    """Return the names of the encoders that a run's studies use, and those whose vectors its servers read."""
     here = plan.run(run)
     used = {cell.study for cell in plan.cells} & set(here.studies)
     names = {name for study in used for name in here.studies[study].encoders.values()}
     names |= {Path(path).parts[0] for target in targets for path in target.spec.corpus_files.values()}
-    return [here.encoders[name] for name in sorted(names & set(here.encoders))]
+    return sorted(names & set(here.encoders))
 
 
 def _problem_of(root: Path, name: str, expected: str | None) -> str | None:
@@ -94,7 +108,7 @@ def _room(plan: Plan, run: str, root: Path, fetch_bytes: int) -> tuple[str, list
     here = plan.run(run)
     n_pages = sum(n for corpus in _corpora(plan, run) for n in corpus.pages.values())
     cells = [cell for cell in plan.cells if cell.study in here.studies]
-    n_requests = sum(here.studies[cell.study].items_per_bench for cell in cells)
+    n_requests = sum(plan.n_items(run, cell.study, cell.bench) for cell in cells)
     writes = max(_BYTES_AT_LEAST, n_pages * _BYTES_PER_PAGE + n_requests * _BYTES_PER_REQUEST)
     needed = writes + (fetch_bytes + NEEDED_BYTES if fetch_bytes else 0)
     free = shutil.disk_usage(_existing(root / "results")).free

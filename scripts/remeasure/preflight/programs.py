@@ -16,7 +16,7 @@ from remeasure.preflight.askings import Target
 from remeasure.preflight.report import Group, plural
 
 _IMPORT_LIMIT_S = 60.0
-# Its packages live on GPU nodes, in an environment of their own (envs/gpu.yaml); the step checks them there.
+# Its packages live on GPU nodes, in an environment of their own (envs/vllm.yaml); the step checks them there.
 _ON_THE_NODE = "vllm"
 
 

@@ -1,0 +1,121 @@
+"""What the rules call themselves, their outputs and their logs, read from the text of ``rules/*.smk``.
+
+Loading the workflow would say the same, in seconds. Names of files stand in the rules alone; these are
+formatted by ``snakefmt``, so that a line tells what it is. ``tests/workflow`` compares with Snakemake's plan.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from remeasure.errors import RemeasureError
+from remeasure.wiring import Wiring
+
+_BEGIN = re.compile(r"(?:use )?rule (?P<one>\w+)(?: as (?P<other>\w+) with)?:\Z")
+_SECTION = re.compile(r" {4}(\w+):")
+# What the wildcard `run` must match, as a function of the wiring: run=FILES.parted("tiles")
+_CONSTRAINT = re.compile(r'run=FILES\.(\w+)\("(\w+)"\)')
+_TEXT = re.compile(r'"([^"]*)"')
+_WILDCARD = re.compile(r"\{(\w+)\}")
+
+
+class Made(NamedTuple):
+    """A job of a rule: what it is called and which files are its own."""
+
+    rule: str
+    wildcards: dict[str, str]
+    """In the order in which Snakemake has them."""
+    outputs: tuple[str, ...]
+    log: str
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Rule and wildcards as the SLURM executor writes them into a job's comment and its log's folder."""
+        return self.rule, "_".join(self.wildcards.values()).replace("/", "_")
+
+
+class Rule(NamedTuple):
+    """A rule that names its outputs and its log as text."""
+
+    name: str
+    outputs: tuple[str, ...]
+    """Patterns with wildcards in braces."""
+    log: str
+    sources: tuple[str, ...]
+    """Verified sources that it names as inputs."""
+    constraint: tuple[str, str] | None = None
+    """Method of the wiring, and its argument, that say for which runs the rule is."""
+
+    def made(self, **wildcards: str) -> Made:
+        """Return the job for wildcards; those that the rule does not know are left out."""
+        order = dict.fromkeys(_WILDCARD.findall(self.outputs[0]))
+        own = {name: wildcards[name] for name in order}
+        return Made(self.name, own, tuple(out.format(**own) for out in self.outputs), self.log.format(**own))
+
+
+class RuleFiles:
+    """The rules of the project.
+
+    Args:
+        folder: the folder ``rules``.
+        files: what constraints of wildcards ask; null: rules that have one make nothing.
+
+    Raises:
+        RemeasureError: it holds no rule.
+    """
+
+    def __init__(self, folder: Path, files: Wiring | None = None) -> None:
+        self._rules: dict[str, Rule] = {}
+        for path in sorted(folder.glob("*.smk")):
+            for rule in _read(path.read_text(encoding="utf-8").splitlines()):
+                self._rules[rule.name] = rule
+        if not self._rules:
+            raise RemeasureError(f"{folder}: holds no rule; restore it")
+        outputs = [(output, rule) for rule in self._rules.values() for output in rule.outputs]
+        # The pattern that leaves least open goes first: judges.csv is no table of that name.
+        outputs.sort(key=lambda pair: (len(_WILDCARD.findall(pair[0])), pair[1].constraint is None))
+        self._patterns = [(_pattern(output, rule, files), rule) for output, rule in outputs]
+
+    def __getitem__(self, name: str) -> Rule:
+        return self._rules[name]
+
+    def maker(self, path: str) -> tuple[Rule, Made]:
+        """Return the rule that makes a file, and its job.
+
+        Raises:
+            RemeasureError: no rule makes it.
+        """
+        for pattern, rule in self._patterns:
+            if found := pattern.fullmatch(path):
+                return rule, rule.made(**found.groupdict())
+        raise RemeasureError(f"{path}: no rule in rules/*.smk makes it; a name there and here differ")
+
+
+def _pattern(output: str, rule: Rule, files: Wiring | None) -> re.Pattern[str]:
+    runs = "[^/]+"
+    if rule.constraint is not None:
+        method, argument = rule.constraint
+        runs = "(?!)" if files is None else getattr(files, method)(argument)
+    text = output.replace(".", r"\.").replace("{run}", f"(?P<run>{runs})", 1)
+    return re.compile(_WILDCARD.sub(r"(?P<\1>[^/]+)", text))
+
+
+def _read(lines: list[str]) -> Iterator[Rule]:
+    """Yield the rules of one file that have outputs of their own; a renamed copy makes the same files."""
+    name, section, constraint = None, "", None
+    found: dict[str, list[str]] = {}
+    for line in [*lines, "end"]:
+        if line[:1].strip() and not line.startswith("#"):
+            if name and found.get("output") and found.get("log"):
+                sources = tuple(p for p in found.get("input", ()) if p.startswith("results/sources/"))
+                yield Rule(name, tuple(found["output"]), found["log"][0], sources, constraint)
+            begin = _BEGIN.match(line)
+            name = (begin["other"] or begin["one"]) if begin else None
+            section, constraint, found = "", None, {}
+        elif head := _SECTION.match(line):
+            section = head[1]
+        elif section == "wildcard_constraints" and (said := _CONSTRAINT.search(line)):
+            constraint = (said[1], said[2])
+        elif name:
+            found.setdefault(section, []).extend(_TEXT.findall(line))

@@ -1,0 +1,170 @@
+"""Every step behind a run's tables, with the place that it has in the matrix of the report."""
+
+from types import SimpleNamespace
+from typing import NamedTuple
+
+from remeasure import lineage
+from remeasure.errors import RemeasureError, did_you_mean
+from remeasure.plan import Plan
+from remeasure.settings import Cell
+from remeasure.status.rule_files import Made, RuleFiles
+from remeasure.wiring import Wiring
+
+JUDGES = "judges"
+# Columns of the blocks of the report, and the rules whose jobs a column sums up.
+SOURCES, CORPORA, ENCODERS, CELLS, TABLES = "sources", "corpus", "encoder", "cell", "table"
+BLOCKS: dict[str, dict[str, tuple[str, ...]]] = {
+    CORPORA: {
+        "pages": ("select_pages",),
+        "tiles": ("render_tiles", "render_part", "merge_tiles"),
+        "ocr": ("read_tiles", "read_part", "merge_ocr"),
+        "text": ("extract_text", "extract_part", "merge_passages"),
+    },
+    ENCODERS: {
+        "training": ("train_adapter",),
+        "vectors": ("embed", "embed_part", "merge_vectors"),
+        "index": ("build_index",),
+    },
+    CELLS: {
+        "items": ("build_items",),
+        "ranking": ("search",),
+        "requests": ("build_requests", "build_agreement_requests"),
+        "answers": ("ask_shard", "ask", "ask_agreement"),
+        "judge": ("build_judge_requests", "ask_judge"),
+        "grade": ("grade",),
+    },
+    TABLES: {"table": ("make_table", "make_agreement")},
+}
+# The rule that asks, and the rule that writes what it asks.
+ASKING = {
+    "ask": "build_requests",
+    "ask_judge": "build_judge_requests",
+    "ask_agreement": "build_agreement_requests",
+}
+_COLUMNS = {rule: (block, name) for block, names in BLOCKS.items() for name in names for rule in names[name]}
+
+
+class Step(NamedTuple):
+    """One job of the run and where it is shown."""
+
+    made: Made
+    block: str
+    column: str
+    rows: tuple[str, ...]
+    """Rows of the block that it belongs to: the questions of a bench belong to all cells of the bench."""
+    behind: tuple[str, ...] = ()
+    """First outputs of what a table is made from; other steps say themselves what they read."""
+
+
+class Wildcards(SimpleNamespace):
+    """Wildcards as the rules' input functions take them."""
+
+    def __getitem__(self, name: str) -> str:
+        return getattr(self, name)
+
+    def keys(self):
+        """Return the names, so that ``**`` works."""
+        return vars(self).keys()
+
+
+def tables(plan: Plan, run: str) -> list[str]:
+    """Return the tables that a run can make, the comparison of its judges last."""
+    known = plan.run(run).studies
+    found = [t for t in plan.tables() if all(cell.study in known for cell in plan.cells_of(t))]
+    return found + ([JUDGES] if plan.run(run).judge_agreement else [])
+
+
+def steps(plan: Plan, rules: RuleFiles, run: str, only: str | None = None) -> list[Step]:
+    """Return every step behind a run's tables, each once, in the order of the report.
+
+    Args:
+        plan: all settings.
+        rules: what the rules make.
+        run: name of the run.
+        only: one table; null: all.
+
+    Raises:
+        RemeasureError: the run has no such table.
+    """
+    known = tables(plan, run)
+    if only is not None and only not in known:
+        raise RemeasureError(
+            f"--table {only!r}: run {run!r} makes no such table{did_you_mean(only, known)}; it makes "
+            f"{', '.join(known) or 'none'}"
+        )
+    chosen = [only] if only else known
+    files = {path: None for path in plan.sources(run) if path not in _brought(plan)}
+    behind: dict[str, tuple[str, ...]] = {}
+    for table in chosen:
+        paths = _judges(plan, rules, run) if table == JUDGES else _table(plan, run, table)
+        maker = "make_agreement" if table == JUDGES else "make_table"
+        last = rules[maker].made(run=run, table=table).outputs[0]
+        files |= dict.fromkeys([*paths, last])
+        behind[last] = tuple(rules.maker(path)[1].outputs[0] for path in paths)
+    cells = [cell for table in chosen if table != JUDGES for cell in plan.cells_of(table)]
+    found: dict[str, Step] = {}
+    sources: dict[str, None] = {}
+    for path in files:
+        rule, made = rules.maker(path)
+        found.setdefault(made.outputs[0], _step(made, cells, behind.get(made.outputs[0], ())))
+        sources.update(dict.fromkeys(rule.sources))
+    return [*_brought_for(plan, run, sources), *found.values()]
+
+
+def _table(plan: Plan, run: str, table: str) -> list[str]:
+    """Return the files that stand for the steps behind a table: stage records, and those of shards."""
+    paths = lineage.stage_records(plan, run, table)
+    for cell in plan.cells_of(table):
+        reader = plan.study_run(run, cell.study).reader
+        place = Wildcards(run=run, study=cell.study, bench=cell.bench, arm=cell.arm, model=reader)
+        paths += Wiring(plan).shards(place)
+    return paths
+
+
+def _judges(plan: Plan, rules: RuleFiles, run: str) -> list[str]:
+    return [
+        rules[rule].made(run=run, judge=judge).outputs[0]
+        for judge in plan.audit(run).judges
+        for rule in ("build_agreement_requests", "ask_agreement")
+    ]
+
+
+def _brought(plan: Plan) -> dict[str, Step]:
+    """Return by path what is fetched or put in place by hand; other sources are made from these."""
+    found = {}
+    for package, paths in plan.catalogue.packages().items():
+        rule = f"fetch_{package.replace('-', '_')}"
+        made = Made(rule, {}, tuple(paths), plan.catalogue.fetch_log(package))
+        found |= dict.fromkeys(paths, Step(made, SOURCES, "files", (package,)))
+    for path, source in plan.catalogue.by_hand().items():
+        found[path] = Step(Made(source.rule, {}, (path,), source.log), SOURCES, "by hand", (source.name,))
+    return found
+
+
+def _brought_for(plan: Plan, run: str, named: dict[str, None]) -> list[Step]:
+    """Return what must be brought for a run: what its settings name, and what its steps name themselves."""
+    brought = _brought(plan)
+    wanted = [brought[path] for path in [*plan.sources(run), *named] if path in brought]
+    return list({step.made.rule: step for step in wanted}.values())
+
+
+def _step(made: Made, cells: list[Cell], behind: tuple[str, ...]) -> Step:
+    block, column = _COLUMNS.get(made.rule, (SOURCES, "files"))
+    at = made.wildcards
+    if block == CELLS and "judge" in at:
+        rows = [f"{JUDGES}/{at['judge']}"]
+    elif block == CELLS:
+        rows = [
+            f"{cell.study}/{cell.bench}/{cell.arm}"
+            for cell in cells
+            if (cell.study, cell.bench) == (at["study"], at["bench"]) and at.get("arm", cell.arm) == cell.arm
+        ]
+        # Questions of a training set belong to no cell.
+        rows = rows or [f"{at['study']}/{at['bench']}"]
+    elif block == TABLES:
+        rows = [at.get("table", JUDGES)]
+    elif block == SOURCES:
+        rows = [made.rule]
+    else:
+        rows = ["/".join(at[name] for name in ("corpus", "encoder") if name in at)]
+    return Step(made, block, column, tuple(rows), behind)
