@@ -4,7 +4,6 @@
 
 import json
 import os
-import re
 import shlex
 import sys
 import time
@@ -29,13 +28,14 @@ try:
     check_config(config, PLAN)
     BROWSER = browser_options(config)
     SITE = site.find(SCRIPTS.parent / "slurm" / "partitions.yaml")
-    # A profile's `default-resources: scratch: "/local/$SLURM_JOB_ID"`; nested processes get it handed down.
+    # What the profile says under `default-resources: scratch:`; nested processes get it handed down.
     SCRATCH = scratch.export(scratch.named_in(workflow.resource_settings.default_resources))
 except RemeasureError as error:
     # One line instead of a traceback; nested processes of a cluster job say it in their own log.
     print(f"error: {error}", file=sys.stderr, flush=True)
     os._exit(2)
 
+driver.end_promptly()
 FILES = Wiring(PLAN)
 NEEDS = RuleResources(SITE)
 

@@ -72,8 +72,6 @@ use rule embed as embed_part with:
 
 rule merge_tiles:
     """Every page's tiles as if they had been rendered in one job; the tiles stay where they are."""
-    wildcard_constraints:
-        run=FILES.parted("tiles"),
     input:
         pages="results/{run}/corpora/{corpus}/pages.jsonl",
         records=FILES.part_files("tiles/corpus.json"),
@@ -87,6 +85,8 @@ rule merge_tiles:
         "results/{run}/corpora/{corpus}/logs/merge_tiles.log",
     benchmark:
         "results/{run}/corpora/{corpus}/logs/merge_tiles.benchmark.tsv"
+    wildcard_constraints:
+        run=FILES.parted("tiles"),
     conda:
         "../envs/core.yaml"
     resources:
@@ -101,8 +101,6 @@ rule merge_tiles:
 
 rule merge_ocr:
     """What OCR read in all parts, in page order."""
-    wildcard_constraints:
-        run=FILES.parted("tiles"),
     input:
         pages="results/{run}/corpora/{corpus}/pages.jsonl",
         records=FILES.part_files("tiles/ocr.json"),
@@ -114,6 +112,8 @@ rule merge_ocr:
         "results/{run}/corpora/{corpus}/logs/merge_ocr.log",
     benchmark:
         "results/{run}/corpora/{corpus}/logs/merge_ocr.benchmark.tsv"
+    wildcard_constraints:
+        run=FILES.parted("tiles"),
     conda:
         "../envs/core.yaml"
     resources:
@@ -128,8 +128,6 @@ rule merge_ocr:
 
 rule merge_passages:
     """The passages of all parts, in page order."""
-    wildcard_constraints:
-        run=FILES.parted("passages"),
     input:
         pages="results/{run}/corpora/{corpus}/pages.jsonl",
         records=FILES.part_files("passages/passages.json"),
@@ -143,6 +141,8 @@ rule merge_passages:
         "results/{run}/corpora/{corpus}/logs/merge_passages.log",
     benchmark:
         "results/{run}/corpora/{corpus}/logs/merge_passages.benchmark.tsv"
+    wildcard_constraints:
+        run=FILES.parted("passages"),
     conda:
         "../envs/core.yaml"
     resources:
@@ -157,8 +157,6 @@ rule merge_passages:
 
 rule merge_vectors:
     """One vector per unit of all parts, in the order of order.txt."""
-    wildcard_constraints:
-        run=FILES.parted("vectors"),
     input:
         pages="results/{run}/corpora/{corpus}/pages.jsonl",
         records=FILES.part_files("{encoder}/descriptors.json"),
@@ -172,6 +170,8 @@ rule merge_vectors:
         "results/{run}/corpora/{corpus}/{encoder}/logs/merge_vectors.log",
     benchmark:
         "results/{run}/corpora/{corpus}/{encoder}/logs/merge_vectors.benchmark.tsv"
+    wildcard_constraints:
+        run=FILES.parted("vectors"),
     conda:
         "../envs/core.yaml"
     resources:

@@ -19,8 +19,9 @@ rule preflight:
         runtime=10,
     params:
         settings=config["run"],
+        cluster=lambda wildcards, resources: driver.preflight_options(workflow, resources),
     shell:
-        'python "$SCRIPTS"/preflight.py --run {params.settings:q}'
+        'python "$SCRIPTS"/preflight.py --run {params.settings:q} {params.cluster}'
 
 
 onerror:

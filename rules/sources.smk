@@ -44,12 +44,14 @@ for source in PLAN.catalogue.by_hand().values():
 
         rule:
             name:
-                f"by_hand_{re.sub('[^a-z0-9]+', '_', source.name)}"
+                source.rule
             output:
                 source.path,
             log:
-                f"results/sources/logs/by_hand_{re.sub('[^a-z0-9]+', '_', source.name)}.log",
+                source.log,
             localrule: True
+            conda:
+                "../envs/core.yaml"
             resources:
                 mem_mb=1000,
                 runtime=10,

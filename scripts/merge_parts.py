@@ -63,7 +63,9 @@ def read_records(paths: list[Path]) -> list[Stage]:
         for field in ("stage", "settings", "packages", "facts"):
             first, here = getattr(found[0], field), getattr(stage, field)
             if first != here:
-                differ = [key for key in {**first, **here} if first.get(key) != here.get(key)] if first else []
+                differ = (
+                    [key for key in {**first, **here} if first.get(key) != here.get(key)] if first else []
+                )
                 raise RemeasureError(
                     f"{path}: made with other {field} than {paths[0]} ({', '.join(differ) or here}); parts "
                     "must be made alike: delete the one that is wrong and run again"
@@ -105,7 +107,7 @@ def merge_vectors(args: argparse.Namespace, stages: list[Stage]) -> int:
 
 
 def merge_files(args: argparse.Namespace, stages: list[Stage]) -> int:
-    """Write every JSONL file of all parts in page order, and where the tiles lie; returns the first's rows."""
+    """Write every JSONL file in page order, and where the tiles lie; returns the rows of the first."""
     written = [
         jsonl.write(out, merged_rows(rows, args.pages, args.records, stages))
         for rows, out in zip(ROWS[args.what], args.outs, strict=False)

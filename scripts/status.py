@@ -7,6 +7,8 @@ Examples:
 """
 
 import argparse
+import contextlib
+import os
 import sys
 import time
 from pathlib import Path
@@ -18,22 +20,24 @@ PROJECT = Path(__file__).resolve().parents[1]
 
 
 def work(args: argparse.Namespace) -> None:
-    """Print the state once, or again and again."""
-    while True:
-        status = gather.gather(PROJECT, args.directory, args.run, args.table)
-        said = jsonl.encode(report.as_values(status)).decode() + "\n" if args.json else report.text(status)
-        if args.watch and sys.stdout.isatty():
-            said = f"\x1b[H\x1b[2J{said}"
-        sys.stdout.write(said)
-        sys.stdout.flush()
-        if not args.watch:
-            return
-        if not args.json and not sys.stdout.isatty():
-            print()
-        try:
+    """Print the state once, or again and again until Ctrl-C."""
+    show(args)
+    with contextlib.suppress(KeyboardInterrupt):
+        while args.watch:
             time.sleep(args.watch)
-        except KeyboardInterrupt:
-            return
+            show(args)
+
+
+def show(args: argparse.Namespace) -> None:
+    """Print the state."""
+    status = gather.gather(PROJECT, args.directory, args.run, args.table)
+    said = jsonl.encode(report.as_values(status)).decode() + "\n" if args.json else report.text(status)
+    if args.watch and sys.stdout.isatty():
+        said = f"\x1b[H\x1b[2J{said}"
+    elif args.watch and not args.json:
+        said += "\n"
+    sys.stdout.write(said)
+    sys.stdout.flush()
 
 
 def seconds(text: str) -> float:
@@ -56,7 +60,12 @@ def main(argv=None) -> int:
     )
     parser.add_argument("--watch", type=seconds, metavar="S", help="again every S seconds, until Ctrl-C")
     parser.add_argument("--json", action="store_true", help="one JSON document with every step")
-    return cli.run(parser, work, argv)
+    try:
+        return cli.run(parser, work, argv)
+    except BrokenPipeError:
+        # `| head` has seen enough; what is left in the buffer must not complain at the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
 
 
 if __name__ == "__main__":

@@ -22,6 +22,16 @@ def words_for(targets: list[str], extra: list[str]) -> list[str]:
     return [*targets, *([] if has_profile else ["--profile", "slurm"]), *extra]
 
 
+def directory_of(extra: list[str]) -> Path:
+    """Return the working directory that Snakemake is told to take; the current one where it is told none."""
+    for word, following in zip(extra, [*extra, ""][1:], strict=True):
+        if word in ("-d", "--directory") and following:
+            return Path(following)
+        if word.startswith("--directory="):
+            return Path(word.partition("=")[2])
+    return Path()
+
+
 def main(argv=None) -> int:
     """Command-line entry."""
     from remeasure.cluster.submission import Submission
@@ -30,8 +40,10 @@ def main(argv=None) -> int:
     at = argv.index("--") if "--" in argv else len(argv)
 
     def work(args: argparse.Namespace) -> None:
-        found = Submission(Path.cwd(), words_for(args.targets, argv[at + 1 :]), args.max_starts)
-        raise SystemExit(found.run())
+        extra = argv[at + 1 :]
+        root, here = directory_of(extra).resolve(), Path.cwd()
+        root.mkdir(parents=True, exist_ok=True)
+        raise SystemExit(Submission(root, words_for(args.targets, extra), args.max_starts, here).run())
 
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter

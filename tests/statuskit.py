@@ -9,10 +9,11 @@ from remeasure.cluster.queue import Job
 from remeasure.plan import Plan
 from remeasure.status import processes, states, steps
 from remeasure.status.rule_files import RuleFiles
+from remeasure.wiring import Wiring
 
 ROOT = Path(__file__).resolve().parents[1]
 PLAN = Plan(ROOT / "config")
-RULES = RuleFiles(ROOT / "rules")
+RULES = RuleFiles(ROOT / "rules", Wiring(PLAN))
 STEPS = steps.steps(PLAN, RULES, "ci")
 CELL = "results/ci/pixelrag/nq/base/page-reader-smollm2"
 ASK_KEY = "ci_pixelrag_nq_base_page-reader-smollm2"

@@ -38,12 +38,13 @@ def open_evidence(
     ranking = _needed(ranking, "--ranking", kind)
     lists = evidence.open_ranking(ranking)
     parts: dict[str, ImageRef] | evidence.PassageTexts
+    wanted = evidence.shown_ids(ranking, settings.n_shown)
     with ExitStack() as opened:
         if kind == "tiles":
             pages = jsonl.read(_needed(manifest, "--manifest", kind), RenderedPage)
-            parts = evidence.tile_images(pages, _needed(tiles, "--tiles", kind))
+            parts = evidence.tile_images(pages, _needed(tiles, "--tiles", kind), wanted)
         else:
-            texts = evidence.PassageTexts(_needed(passages, "--passages", kind))
+            texts = evidence.PassageTexts(_needed(passages, "--passages", kind), wanted)
             parts = opened.enter_context(texts)
         yield lambda item: evidence.shown(
             item, lists.take(item.item_id), kind, settings.n_shown, parts.__getitem__

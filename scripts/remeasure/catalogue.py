@@ -1,6 +1,7 @@
 """What is fetched from outside, as ``config/sources.tsv`` lists it, and which package versions are pinned."""
 
 import csv
+import re
 from pathlib import Path
 from typing import NamedTuple
 
@@ -40,6 +41,16 @@ class ByHand(NamedTuple):
     def path(self) -> str:
         """Its place from the working directory."""
         return f"{FOLDER}/{self.name}"
+
+    @property
+    def rule(self) -> str:
+        """Name of the rule that says that it is missing."""
+        return f"by_hand_{re.sub('[^a-z0-9]+', '_', self.name)}"
+
+    @property
+    def log(self) -> str:
+        """Log of that rule."""
+        return f"{FOLDER}/logs/{self.rule}.log"
 
     def problem(self) -> str:
         """Return the sentence for one that is missing."""

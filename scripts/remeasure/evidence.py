@@ -1,6 +1,6 @@
 """What a ranking shows to the reader: the first hits of each item, as tile images or as texts."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from pathlib import Path
 
 import msgspec
@@ -27,26 +27,32 @@ class Evidence(Record, kw_only=True):
 NOTHING = Evidence(kind="none")
 
 
-def tile_images(manifest: Iterable[RenderedPage], tiles: Path) -> dict[str, ImageRef]:
-    """Return the image of every tile id."""
+def shown_ids(ranking: Path, n_shown: int) -> set[str]:
+    """Return the ids that a ranking shows: of a large corpus a few thousand among millions."""
+    return {name for ranked in jsonl.read(ranking, Ranked) for name in ranked.ids[:n_shown]}
+
+
+def tile_images(manifest: Iterable[RenderedPage], tiles: Path, wanted: Container[str]) -> dict[str, ImageRef]:
+    """Return the images of the wanted tile ids, those that the corpus has."""
     return {
         tile.tile_id: ImageRef(sha256=tile.sha256, path=str(tiles), member=tile.member)
         for page in manifest
         for tile in page.tiles
+        if tile.tile_id in wanted
     }
 
 
 class PassageTexts:
     """Texts of a passage file by passage id; holds ids and places, and reads a text when it is asked for."""
 
-    def __init__(self, path: Path) -> None:
-        """Read and check the whole file.
+    def __init__(self, path: Path, wanted: Container[str]) -> None:
+        """Read and check the whole file; only wanted ids are known afterwards.
 
         Raises:
             RemeasureError: the file is missing or a line is not a passage.
         """
         found = jsonl.read_placed(path, Passage)
-        self._places = {passage.passage_id: place for place, passage in found}
+        self._places = {p.passage_id: place for place, p in found if p.passage_id in wanted}
         self._stream = open(path, "rb")
         self._decoder = msgspec.json.Decoder(Passage)
 

@@ -133,9 +133,7 @@ class TileJournal:
         self._decoder = msgspec.json.Decoder(_Entry)
         self._places: dict[str, tuple[IO[bytes], int, int]] = {}
         self._end = 0
-        self._others = [
-            open(path, "rb") for path in sorted(folder.glob("ocr*.jsonl")) if path != self._path
-        ]
+        self._others = [open(path, "rb") for path in sorted(folder.glob("ocr*.jsonl")) if path != self._path]
         for stream in self._others:
             self._look_at(stream)
         self._load()

@@ -1,9 +1,9 @@
 """Parts of a corpus: which job makes which pages, and how what they made becomes one again.
 
 Every page goes to the part that a hash of its id names. It depends on nothing but the id and the number of
-parts, so that parts are equal but for chance (of 7 million pages in 64 parts, within one percent), a page that
-is added moves no other, and the part of a tile is known from its name. Put together, everything stands in the
-order of ``pages.jsonl``: the same bytes however many parts there were.
+parts: parts are equal but for chance (7 million pages in 70 parts: within one percent), a page that is added
+moves no other, and the part of a tile is known from its name. Put together, everything stands in the order of
+``pages.jsonl``: the same bytes however many parts there were.
 """
 
 import hashlib
@@ -73,7 +73,8 @@ def counted(rows: Iterable[T], expected: int, place: str) -> Iterator[T]:
         RemeasureError: fewer or more.
     """
     n_found = 0
-    for n_found, row in enumerate(rows, start=1):
+    for row in rows:
+        n_found += 1
         yield row
     if n_found != expected:
         raise RemeasureError(
@@ -93,7 +94,7 @@ def in_page_order(
         one_each: whether every page must have exactly one row; else any number.
 
     Raises:
-        RemeasureError: a page lacks its row, or a row is left over: it belongs to no page, to another part, or
+        RemeasureError: a page lacks its row, or a row is left over: it is of no page, of another part, or
             stands out of order.
     """
     waiting = [next(rows, None) for _, rows in parts]

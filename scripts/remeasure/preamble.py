@@ -124,9 +124,7 @@ def _check_cell(run: str, plan: Plan, cell: Cell, made: set[str], place: str) ->
     for name in (cell.bench, *(study.training_sets if trained else ())) if here.items else ():
         path = f"{here.items}/{name}.jsonl"
         if path not in made and not Path(path).is_file():
-            raise RemeasureError(
-                f"{place}: studies.{cell.study}.items: {path} is not a file; add it"
-            )
+            raise RemeasureError(f"{place}: studies.{cell.study}.items: {path} is not a file; add it")
     plan.request(run, cell.study, cell.bench, cell.arm)
     plan.shards(run, cell.study, cell.bench, cell.arm)
     plan.grade(run, cell.study, cell.bench, cell.arm)

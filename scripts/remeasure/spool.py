@@ -43,7 +43,7 @@ class Spool:
             target.parent.mkdir(parents=True, exist_ok=True)
             # Another part that has just ended may take the folder away while it is empty.
             with contextlib.suppress(FileNotFoundError):
-                # Not forced to the disk: what a power cut loses is rendered again, and ``get`` finds a torn one.
+                # Not forced to the disk: what a power cut takes is rendered again, ``get`` finds a torn one.
                 temporary.write_bytes(data)
                 os.replace(temporary, target)
                 return

@@ -140,7 +140,8 @@ def write_descriptors(
         Number of rows.
 
     Raises:
-        RemeasureError: no rows at all where that may not be, or a block that ``check_vectors`` refuses, or an id twice.
+        RemeasureError: no rows at all where that may not be, or a block that ``check_vectors`` refuses, or an
+            id twice.
     """
     import h5py
 

@@ -106,8 +106,8 @@ class Wiring:
         A look-ahead over the rest of the path ties the run to its corpora, and to encoders.
 
         Args:
-            stage: tiles, passages, or vectors. Candidate lines are embedded in one job whatever the parts are:
-                a line that stands on pages of several parts has one vector.
+            stage: tiles, passages, or vectors. Candidate lines are embedded in one job whatever the parts
+                are: a line that stands on pages of several parts has one vector.
         """
         found = []
         for run in self.plan.runs():

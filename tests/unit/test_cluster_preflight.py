@@ -5,7 +5,9 @@ from types import SimpleNamespace
 import pytest
 
 from clusterkit import on_path, program
-from remeasure.cluster import site
+from remeasure.cluster import driver, site
+from remeasure.fingerprint import SCRIPTS
+from remeasure.plan import Plan
 from remeasure.preflight import cluster
 
 FILE = """
@@ -51,7 +53,7 @@ def here(tmp_path, monkeypatch):
 
 
 def check(here, scratch=None, **asked):
-    group = cluster.check(here / "partitions.yaml", asked, scratch)
+    group = cluster.check(cluster.Profile(here / "partitions.yaml", scratch), asked)
     assert not any("\n" in text for text in (*group.said, *group.problems))
     return group
 
@@ -151,8 +153,18 @@ def test_a_file_that_cannot_be_read_is_one_problem(here):
     assert "partitions.cpu" in problem and "did you mean 'max_mem_mb'" in problem
 
 
+def test_a_configuration_that_jobs_would_not_find_is_named(here, monkeypatch):
+    program(here / "bin", "scontrol", 'test -n "$SLURM_CONF" && echo "MinJobAge = 300 sec"')
+    monkeypatch.setenv("SLURM_CONF", "/home/me/slurm.conf")
+    [problem] = check(here).problems
+    assert problem.startswith("SLURM_CONF=/home/me/slurm.conf: srun inside a job does not get this variable")
+    monkeypatch.delenv("SLURM_CONF")
+    program(here / "bin", "scontrol", 'test -z "$SLURM_CONF" && echo "MinJobAge = 300 sec"')
+    assert check(here).problems == ()
+
+
 def test_a_profile_without_partitions_is_named(here):
-    [problem] = cluster.check(None, {}).problems
+    [problem] = cluster.check(cluster.Profile(None), {}).problems
     assert "slurm-partition-config: partitions.yaml" in problem
 
 
@@ -173,3 +185,24 @@ def test_the_words_of_sbatch_follow_the_site():
         "--cpus-per-task=1",
         "--gpus=h100:2",
     )
+
+
+def test_what_the_profile_says_becomes_options_of_the_script():
+    plugin = SimpleNamespace(name="slurm")
+    workflow = SimpleNamespace(
+        executor_plugin=plugin, executor_settings=SimpleNamespace(partition_config="slurm/partitions.yaml")
+    )
+    resources = {"slurm_account": "a b", "scratch": "/local/$SLURM_JOB_ID", "mem_mb": 5}
+    assert driver.preflight_options(workflow, resources) == (
+        "--cluster --partitions slurm/partitions.yaml '--sbatch=--account=a b' "
+        "'--scratch=/local/$SLURM_JOB_ID'"
+    )
+    plugin.name = "local"
+    assert driver.preflight_options(workflow, resources) == ""
+    assert driver.preflight_options(SimpleNamespace(executor_plugin=None), {}) == ""
+
+
+def test_the_needs_of_a_run_are_those_of_steps_that_go_to_nodes():
+    found = cluster.needs_of(Plan(SCRIPTS.parent / "config"), "embedded")
+    assert found["models.page-reader-smollm2"].gpu == 1
+    assert {"corpora.factbook.render", "corpora.factbook.ocr", "corpora.factbook.text"} <= set(found)

@@ -139,7 +139,7 @@ def test_questions_about_a_failed_job_are_answered_from_the_queue(folder, tmp_pa
 
 def test_other_questions_reach_the_real_program_where_it_works(folder, tmp_path):
     program(tmp_path / "bin", "sacct", 'echo "real $*"')
-    assert ask("sacct", "-nu", "me", "-o", "Account%256").stdout == ""
+    assert ask("sacct").stdout == ask("sacct", "-nu", "me", "-o", "Account%256").stdout == ""
     standins.write(folder / "settings.json", {"accounting": True})
     assert ask("sacct", "-nu", "me", "-o", "Account%256").stdout == "real -nu me -o Account%256\n"
 

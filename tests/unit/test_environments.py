@@ -127,7 +127,7 @@ def rules() -> dict[str, str]:
     for path in sorted((ROOT / "rules").glob("*.smk")):
         for text in re.split(r"(?m)^ *(?=(?:use )?rule\b)", path.read_text())[1:]:
             head = re.match(r"(?:use rule (\w+) as (\w+)|rule(?: (\w+))?):?", text)
-            name = head[2] or head[3] or f"{path.stem} without a name"
+            name = head[2] or head[3] or f"rule {len(found) + 1}, named by code"
             found[name] = text + (found[head[1]] if head[1] else "")
     return {name: text for name, text in found.items() if "shell:" in text}
 

@@ -39,13 +39,20 @@ PAGES = [
 
 
 def test_tiles_are_found_by_id_inside_the_store():
-    images = evidence.tile_images(PAGES, Path("results/tiles.zip"))
+    images = evidence.tile_images(PAGES, Path("results/tiles.zip"), ("p/0000", "p/0001", "q/0000"))
     assert images["p/0001"] == ImageRef(sha256="b" * 64, path="results/tiles.zip", member="p/0001.jpg")
     assert sorted(images) == ["p/0000", "p/0001"]
 
 
+def test_only_what_a_ranking_shows_is_held(tmp_path):
+    jsonl.write(tmp_path / "r.jsonl", [ranked("p/0001", "p/0000"), ranked("q/0", "p/0000")])
+    shown = evidence.shown_ids(tmp_path / "r.jsonl", 1)
+    assert shown == {"p/0001", "q/0"}
+    assert list(evidence.tile_images(PAGES, Path("t.zip"), shown)) == ["p/0001"]
+
+
 def test_the_first_hits_are_shown_in_rank_order():
-    images = evidence.tile_images(PAGES, Path("t.zip"))
+    images = evidence.tile_images(PAGES, Path("t.zip"), ("p/0000", "p/0001"))
     shown = evidence.shown(ITEM, ranked("p/0001", "p/0000", "p/0001"), "tiles", 2, images.__getitem__)
     assert shown.ids == ("p/0001", "p/0000")
     assert [image.sha256[0] for image in shown.images] == ["b", "a"] and shown.texts == ()
@@ -53,7 +60,7 @@ def test_the_first_hits_are_shown_in_rank_order():
 
 def texts_of(folder: Path, *passages: Passage) -> evidence.PassageTexts:
     jsonl.write(folder / "passages.jsonl", passages)
-    return evidence.PassageTexts(folder / "passages.jsonl")
+    return evidence.PassageTexts(folder / "passages.jsonl", {passage.passage_id for passage in passages})
 
 
 def test_the_list_is_cut_first_and_then_empty_texts_are_left_out(tmp_path):
@@ -78,7 +85,7 @@ def test_texts_are_read_where_they_stand_in_bytes_and_in_any_order(tmp_path):
 def test_a_broken_passage_is_found_before_any_is_shown(tmp_path):
     (tmp_path / "passages.jsonl").write_bytes(jsonl.encode(passage("p/0", "zero")) + b"\n{}\n")
     with pytest.raises(RemeasureError, match="passages.jsonl line 2: not a valid Passage record"):
-        evidence.PassageTexts(tmp_path / "passages.jsonl")
+        evidence.PassageTexts(tmp_path / "passages.jsonl", ())
 
 
 def test_an_item_without_a_ranked_list_shows_nothing():

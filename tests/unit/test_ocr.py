@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import read_tiles
+from processes import family
 from remeasure import images, jsonl, ocr
 from remeasure.errors import RemeasureError
 from remeasure.files import sha256_bytes
@@ -190,17 +191,28 @@ def test_a_corpus_without_tiles_is_an_error(tmp_path, capsys):
 
 
 @pytest.mark.slow
-def test_after_a_kill_no_worker_is_left_and_the_next_run_goes_on(tmp_path):
+@pytest.mark.parametrize("end", ["killed", "told", "all told"])
+def test_after_its_end_no_worker_is_left_and_the_next_run_goes_on(tmp_path, end):
     tiles = {f"p{n}/0000": png(*(f"{n} {row}" for row in range(6)), size=(300, 420)) for n in range(10)}
     corpus(tmp_path, tiles)
     script = Path(read_tiles.__file__)
-    run = subprocess.Popen([sys.executable, script, *arguments(tmp_path, 2)], start_new_session=True)
+    run = subprocess.Popen(
+        [sys.executable, script, *arguments(tmp_path, 2)],
+        start_new_session=True,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     journal = tmp_path / "journal" / "ocr.jsonl"
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline and not (journal.exists() and journal.stat().st_size):
         time.sleep(0.05)
-    os.kill(run.pid, signal.SIGKILL)
-    run.wait()
+    # A cluster tells every process of a job in one moment.
+    for pid in reversed(family(run.pid)) if end == "all told" else [run.pid]:
+        os.kill(pid, signal.SIGKILL if end == "killed" else signal.SIGTERM)
+    said = run.communicate()[1]
+    if end != "killed":
+        assert run.returncode == 75 and "Traceback" not in said, said
+        assert said.rstrip().split("\n")[-1].startswith("to be continued: ")
     kept = len(journal.read_text().splitlines())
     while time.monotonic() < deadline and members_of(run.pid):
         time.sleep(0.1)

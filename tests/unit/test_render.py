@@ -4,6 +4,7 @@ import contextlib
 import io
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -16,9 +17,10 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+import merge_parts
 import render_tiles
-from processes import alive
-from remeasure import capture, tiles
+from processes import alive, family
+from remeasure import capture, parts, tiles
 from remeasure.errors import RemeasureError
 from zimkit import Given, write_pages, write_zim
 
@@ -410,13 +412,19 @@ def browsers_below(pid: int) -> list[int]:
     return found
 
 
-def test_a_killed_script_goes_on_where_it_stopped_and_ends_with_the_same_bytes(tmp_path):
+@pytest.mark.parametrize("end", ["killed", "told", "all told"])
+def test_a_script_that_is_ended_goes_on_where_it_stopped_and_ends_with_the_same_bytes(tmp_path, end):
     archive, pages = many(tmp_path, 8)
     process = start(tmp_path / "killed", archive, pages)
     wait_for(tmp_path / "killed", 2)
     browsers = browsers_below(process.pid)
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
+    # A cluster tells every process of a job in one moment.
+    for pid in reversed(family(process.pid)) if end == "all told" else [process.pid]:
+        os.kill(pid, signal.SIGKILL if end == "killed" else signal.SIGTERM)
+    said = process.communicate()[1]
+    if end != "killed":
+        assert process.returncode == 75 and "Traceback" not in said, said
+        assert said.rstrip().split("\n")[-1].startswith("to be continued: told to end before it was done;")
     kept = finished(tmp_path / "killed")
     assert 2 <= kept < 8
     assert not (tmp_path / "killed" / "tiles.zip").exists()
@@ -516,3 +524,56 @@ def test_a_program_that_is_no_browser_ends_in_one_line(tmp_path, capsys):
     pages = write_pages(tmp_path / "pages.jsonl", {"plain": "plain"})
     assert render_tiles.main([*options(tmp_path, archive, pages), "--browser", "/bin/true"]) == 2
     assert "expected a Chromium version" in capsys.readouterr().err
+
+
+def merged(folder: Path, pages: Path, n_parts: int) -> int:
+    records = [str(folder / "parts" / part / "tiles" / "corpus.json") for part in parts.names(n_parts)]
+    outs = [str(folder / "tiles" / name) for name in ("manifest.jsonl", "tiles.zip")]
+    words = ["--what", "tiles", "--pages", str(pages), "--records", *records, "--outs", *outs]
+    return merge_parts.main([*words, "--record", str(folder / "tiles" / "corpus.json")])
+
+
+def render_parts(folder: Path, archive: Path, pages: Path, n_parts: int, **changed) -> None:
+    for part in parts.names(n_parts):
+        words = options(folder / "parts" / part / "tiles", archive, pages, **changed)
+        words += ["--part", part, "--spool", str(folder / "tiles" / "spool"), "--earlier", str(folder)]
+        assert render_tiles.main(words) == 0
+
+
+def store_of(folder: Path, n_parts: int) -> dict[str, bytes]:
+    found = {}
+    for part in parts.names(n_parts):
+        with zipfile.ZipFile(folder / "parts" / part / "tiles" / "tiles.zip") as store:
+            found |= {name: store.read(name) for name in store.namelist()}
+    return found
+
+
+def test_parts_have_the_tiles_of_one_job_and_another_number_of_parts_renders_nothing(tmp_path, capsys):
+    archive, pages = many(tmp_path, 6)
+    whole, corpus = tmp_path / "whole", tmp_path / "corpus"
+    assert render_tiles.main(options(whole, archive, pages)) == 0
+    render_parts(corpus, archive, pages, 2)
+    assert merged(corpus, pages, 2) == 0
+    manifest = (whole / "manifest.jsonl").read_bytes()
+    assert (corpus / "tiles" / "manifest.jsonl").read_bytes() == manifest
+    tiles = Result(whole).tiles
+    assert store_of(corpus, 2) == tiles and tiles
+    assert not (corpus / "tiles" / "spool").exists()
+    counts = json.loads((corpus / "tiles" / "corpus.json").read_text())["counts"]
+    assert counts == Result(whole).record["counts"]
+
+    capsys.readouterr()
+    render_parts(corpus, archive, pages, 3)
+    assert re.findall(r"(\d+) to render", capsys.readouterr().err) == ["0", "0", "0"]
+    assert merged(corpus, pages, 3) == 0
+    assert (corpus / "tiles" / "manifest.jsonl").read_bytes() == manifest and store_of(corpus, 3) == tiles
+    assert json.loads((corpus / "tiles" / "corpus.json").read_text())["counts"] == counts
+
+    again = options(corpus / "tiles", archive, pages)
+    assert render_tiles.main([*again, "--earlier", str(corpus)]) == 0
+    assert re.findall(r"(\d+) to render", capsys.readouterr().err) == ["0"]
+    assert (corpus / "tiles" / "tiles.zip").read_bytes() == (whole / "tiles.zip").read_bytes()
+
+    # Tiles of another quality are not taken for these.
+    render_parts(corpus, archive, pages, 1, jpeg_quality=40)
+    assert re.findall(r"(\d+) to render", capsys.readouterr().err) == ["6"]

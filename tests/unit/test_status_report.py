@@ -2,6 +2,9 @@
 
 import json
 import re
+import signal
+import subprocess
+import sys
 import time
 from types import SimpleNamespace
 
@@ -56,6 +59,12 @@ def test_answers_to_questions_that_were_changed_do_not_count(tmp_path):
     write(tmp_path / CELL / "journal/answers.jsonl", "".join(map(entry, "abc")))
     log(tmp_path, ASK, "04:00:00 x: 2 further outcomes belong to no request of this file and are kept\n")
     assert counted(tmp_path) == Count(1, 5)
+
+
+def test_there_are_never_more_answers_than_questions(tmp_path):
+    finish(tmp_path, REQUESTS, requests=2)
+    write(tmp_path / CELL / "journal/1of2.jsonl", "".join(map(entry, "abc")))
+    assert counted(tmp_path) == Count(2, 2)
 
 
 def test_a_finished_cell_has_counted_itself(tmp_path):
@@ -139,6 +148,22 @@ def test_the_whole_text(tmp_path):
     assert re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", "2026-01-01 00:00:00", said) == TEXT
 
 
+def test_what_must_be_brought_by_hand_and_steps_of_many_jobs_are_summed_up(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    status = gather.gather(ROOT, tmp_path, "paper")
+    tiles = [one for one in status.seen if one.step.rows == ("news",) and one.step.column == "tiles"]
+    for one in tiles[:3]:
+        finish(tmp_path, one.step)
+    lines = report.text(gather.gather(ROOT, tmp_path, "paper")).splitlines()
+    assert lines[3].startswith("sources: 0 of 1")
+    assert lines[4].startswith("  to be put in place by hand, see `snakemake preflight`: wikipedia_en_all")
+    # Nine parts, and the step that puts them together.
+    (news,) = [line for line in lines if line.startswith("news ")]
+    assert re.split(r" {2,}", news) == ["news", "waiting", "waiting 3/10 jobs", "-", "waiting 0/10 jobs"]
+    (cell,) = [line for line in lines if line.startswith("livevqa/base ")]
+    assert "/" not in cell.removeprefix("livevqa/base")
+
+
 def test_lines_fit_and_long_lists_are_cut(tmp_path):
     status = made_up(tmp_path, work_dir="/" + "w" * 200, queue_says="squeue cannot say " + "y" * 150)
     many = [status.seen[0]._replace(state="queued", job=job("PENDING", str(n))) for n in range(40)]
@@ -155,7 +180,7 @@ def test_lines_fit_and_long_lists_are_cut(tmp_path):
         ("waiting", "none", "start the command again"),
         ("waiting", "here", "nothing; it goes on by itself"),
         ("running", "none", "nobody waits for these jobs on this host"),
-        ("running", "gone", "jobs of a killed driver are under way; scripts/submit.py"),
+        ("running", "gone", "jobs of a killed driver are under way: let them end, then scripts/submit.py"),
         ("waiting", "gone", "or after `snakemake --unlock`"),
         ("done", "none", "nothing; everything is there"),
     ],
@@ -269,6 +294,26 @@ def test_a_wrong_name_is_one_line(tmp_path, capsys, words):
     assert script.main([*words, "--directory", str(tmp_path)]) == 2
     said = capsys.readouterr().err
     assert said.startswith("error: ") and said.count("\n") == 1
+
+
+def test_it_can_be_watched_until_ctrl_c(tmp_path):
+    command = [sys.executable, str(ROOT / "scripts/status.py"), "--run", "ci", "--watch", "1"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    watching = subprocess.Popen(command, cwd=tmp_path, **pipes)
+    heads = 0
+    while heads < 2 and (line := watching.stdout.readline()):
+        heads += line.startswith("run ci, ")
+    watching.send_signal(signal.SIGINT)
+    _, complaint = watching.communicate(timeout=20)
+    assert (heads, watching.returncode, complaint) == (2, 0, "")
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(tmp_path):
+    command = f"{sys.executable} {ROOT}/scripts/status.py --run ci --json | head -c 10"
+    done = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, '{"counts":', "")
 
 
 # -- at the driver's end -----------------------------------------------------------------------------------

@@ -2,10 +2,13 @@
 
 import os
 import socket
+import subprocess
+import sys
 import time
 
 import pytest
 
+from processes import wait_until
 from remeasure.leases import Lease
 from remeasure.status import processes, states
 from remeasure.status.endings import Event
@@ -115,6 +118,11 @@ def test_a_failure_is_one_before_the_driver_asks_the_queue(asked):
     assert (found.state, found.ending.why, found.ending.node) == ("failed", "timeout", "h100-01")
 
 
+def test_a_cancelled_job_whose_driver_has_not_looked_yet_waits(asked):
+    found = seen(asked, ASK, queue=[job("CANCELLED")], events=event("started", at=NOW - 50))
+    assert found.state == "waiting"
+
+
 def test_a_time_limit_is_known_by_the_job_s_log_alone(asked):
     log(asked, ASK, "04:00:00 remeasure.responses: 2/4 ok=2\n", at=NOW - 10)
     job_log(asked, 7, LIMIT, at=NOW - 8)
@@ -178,8 +186,7 @@ def test_files_whose_end_nobody_noted_are_made_again(asked):
     mark(asked, ASK, "7")
     assert seen(asked, ASK, local=driver("gone")).state == "waiting"
     assert seen(asked, ASK, local=driver("here")).state == "done"
-    assert seen(asked, ASK, local=driver("gone"), queue=[job("COMPLETED")]).state == "done"
-    assert seen(asked, ASK, local=driver("gone"), queue=[job("COMPLETED", "6")]).state == "waiting"
+    assert seen(asked, ASK, local=driver("gone"), queue=[job("COMPLETED")]).state == "waiting"
 
 
 def test_where_the_queue_cannot_be_asked_marks_and_logs_tell(asked):
@@ -256,6 +263,35 @@ def test_a_lock_without_a_process_is_of_a_killed_driver_here_or_of_one_elsewhere
     assert processes.look(tmp_path).driver.state == "elsewhere"
     os.utime(lease, (NOW - 600, NOW - 600))
     assert processes.look(tmp_path).driver.state == "gone"
+
+
+def test_commands_of_steps_that_run_here_are_found_and_what_only_reads_their_logs_is_not(tmp_path):
+    quiet = {"cwd": tmp_path, "stdin": subprocess.PIPE}
+    step_ = subprocess.Popen(["bash", "-c", "read; true --out x 2> results/a/logs/ask.log"], **quiet)
+    reader = subprocess.Popen([sys.executable, "-c", "input()", "2> results/b.log"], **quiet)
+    try:
+        found = wait_until(lambda: processes.look(tmp_path).logs)
+        assert found == {"results/a/logs/ask.log"}
+        assert processes.look(tmp_path.parent).logs == frozenset()
+    finally:
+        for one in (step_, reader):
+            one.kill()
+            one.communicate()
+
+
+@pytest.mark.parametrize(
+    ("words", "is_driver"),
+    [
+        ("/v/bin/python /v/bin/snakemake results/table1.csv --profile slurm", True),
+        ("python -m snakemake -c all", True),
+        ("python -m snakemake --target-jobs ask: --mode remote", False),
+        ("/v/bin/python /v/bin/snakemake -n", False),
+        ("python -m snakemake results/table1.csv --unlock", False),
+        ("tail -f .snakemake/log/x.snakemake.log", False),
+    ],
+)
+def test_a_driver_plans_and_its_helpers_do_not(words, is_driver):
+    assert processes._is_driver(words.split()) is is_driver
 
 
 def test_marks_of_long_names_are_found(tmp_path):

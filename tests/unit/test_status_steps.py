@@ -36,6 +36,9 @@ use rule bake as bake_on_login with:
     localrule: True
 
 
+ruleorder: toast > bake
+
+
 for name in "ab":
 
     rule:
@@ -67,6 +70,13 @@ def test_a_renamed_rule_has_its_own_files_and_a_copy_for_the_login_node_has_none
     assert bakery.maker("results/ci/toast.txt")[1].rule == "toast"
     with pytest.raises(KeyError):
         bakery["bake_on_login"]
+
+
+def test_of_two_rules_the_one_that_leaves_less_open_makes_a_file(tmp_path):
+    text = 'rule {}:\n    output:\n        "results/{{run}}/{}.csv",\n    log:\n        "results/x.log",\n'
+    (tmp_path / "a.smk").write_text(text.format("any", "{table}") + text.format("one", "judges"))
+    assert RuleFiles(tmp_path).maker("results/ci/judges.csv")[1].rule == "one"
+    assert RuleFiles(tmp_path).maker("results/ci/table1.csv")[1].rule == "any"
 
 
 def test_a_file_that_no_rule_makes_is_an_error(bakery):
@@ -132,6 +142,26 @@ def test_shards_of_a_cell_are_steps_of_its_answers(tmp_path):
     assert found[2].made.log == f"{CELL}/logs/ask_3of3.log"
     assert found[2].made.key == ("ask_shard", "ci_pixelrag_nq_base_page-reader-smollm2_3of3")
     assert (found[2].column, found[2].rows) == ("answers", ("pixelrag/nq/base",))
+
+
+def test_parts_of_a_corpus_are_made_by_their_own_rules_and_put_together_by_others():
+    """The paper's news pages are worked on in nine parts; the small run's pages in one."""
+    made = {one.made.outputs[0]: one.made for one in steps.steps(PLAN, RULES, "paper")}
+    news = "results/paper/corpora/news"
+    assert made[f"{news}/tiles/manifest.jsonl"].rule == "merge_tiles"
+    assert made[f"{news}/tile-qwen/descriptors.h5"].rule == "merge_vectors"
+    part = made[f"{news}/parts/9of9/tile-qwen/descriptors.h5"]
+    assert part.key == ("embed_part", "paper_news_9of9_tile-qwen")
+    assert f"{news}/parts/10of10/tiles/manifest.jsonl" not in made
+    small = {one.made.outputs[0]: one.made.rule for one in STEPS}
+    assert small["results/ci/corpora/factbook/tiles/manifest.jsonl"] == "render_tiles"
+
+
+def test_what_is_brought_by_hand_is_a_step_of_its_own():
+    found = {one.rows[0]: one for one in steps.steps(PLAN, RULES, "paper") if one.column == "by hand"}
+    archive = found["wikipedia_en_all_maxi_2025-08.zim"]
+    assert archive.made.outputs == ("results/sources/wikipedia_en_all_maxi_2025-08.zim",)
+    assert archive.made.log == "results/sources/logs/by_hand_wikipedia_en_all_maxi_2025_08_zim.log"
 
 
 def test_one_table_can_be_asked_for_and_an_unknown_one_is_one_line():

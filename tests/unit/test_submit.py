@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -24,6 +25,12 @@ def test_the_words_of_snakemake():
     assert submit.words_for(["a.csv"], []) == ["a.csv", "--profile", "slurm"]
     assert submit.words_for([], ["--config", "run=x"]) == ["--profile", "slurm", "--config", "run=x"]
     assert submit.words_for(["a"], ["--profile=mine"]) == ["a", "--profile=mine"]
+
+
+def test_the_working_directory_is_the_one_that_snakemake_is_told():
+    assert submit.directory_of(["-n", "--directory", "/a"]) == Path("/a")
+    assert submit.directory_of(["--directory=/b", "-n"]) == Path("/b")
+    assert submit.directory_of(["-d"]) == submit.directory_of([]) == Path()
 
 
 @pytest.mark.parametrize(
@@ -235,6 +242,28 @@ def test_signals_are_passed_on_also_from_a_background_shell(cluster, sent, envir
     process.send_signal(sent)
     said, _ = process.communicate(timeout=20)
     assert (process.returncode, said) == (5, f"told {expected}\n")
+
+
+def test_a_driver_that_does_not_end_is_killed_and_its_jobs_cancelled(cluster, monkeypatch):
+    monkeypatch.setattr(submission, "_END_S", 0.5)
+    snakemake(
+        cluster,
+        monkeypatch,
+        f"test -e {cluster}/up && exit; trap '' INT; touch {cluster}/up; kill -INT $PPID; sleep 30",
+    )
+    began = time.monotonic()
+    submitted = Submission(cluster, ["a"])
+    prepare = submitted._prepare
+
+    def prepared():
+        found = prepare()
+        (cluster / "jobs").write_text(job_line(40, name=OLD, work_dir=str(cluster)))
+        return found
+
+    monkeypatch.setattr(submitted, "_prepare", prepared)
+    assert submitted.run() == 137
+    assert (cluster / "cancelled").read_text() == "40\n" and time.monotonic() - began < 20
+    assert called(cluster) == ["a"]
 
 
 def test_a_closed_terminal_ends_nothing(cluster):

@@ -1,18 +1,22 @@
 """A job that is told to end (SIGTERM) keeps what it has, leaves nothing behind, and is continued."""
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
 from cellkit import LOOPBACK, PROMPTS, Cell
+from keeper import MemoryKeeper
 from loopback import Loopback
 from processes import alive, wait_until
 from remeasure import cli, interruption
+from remeasure.executors import Call, HttpSettings, http
 from remeasure.fingerprint import SCRIPTS
 
 TOY = str(Path(__file__).resolve().parent.parent / "toy_server.py")
@@ -204,6 +208,45 @@ def test_any_step_ends_with_one_line_and_a_status_of_its_own(tmp_path):
     assert run.returncode == 75 == cli.TO_BE_CONTINUED and list(tmp_path.iterdir()) == []
 
 
+def test_a_server_that_is_gone_a_moment_before_we_are_told_is_no_error(server, monkeypatch):
+    monkeypatch.setattr(http, "_MOMENT_S", 2.0)
+
+    def behave(prompt, nth):
+        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGTERM)).start()
+        return "reset"
+
+    server.behave = behave
+    given = HttpSettings(
+        base_url=server.base_url, dialect="embedded", concurrency=1, timeout_s=5, base_wait_s=0.01
+    )
+    executor = http.HttpExecutor(given, "toy", None, server.base_url, died=lambda: "model server ended")
+    body = {"model": "toy-slug", "messages": [{"role": "user", "content": "p"}], "max_tokens": 5}
+    keeper = MemoryKeeper()
+    found = None
+    with interruption.terminable():
+        try:
+            executor.run(iter([Call(key="ab" * 32, custom_id="q", body=body)]), keeper)
+        except BaseException as error:
+            found = error
+            with contextlib.suppress(interruption.Terminated):
+                time.sleep(0.5)  # the signal must not come to somebody else
+    assert isinstance(found, interruption.Terminated) and keeper.entries == []
+
+
+def test_cleaning_up_is_not_interrupted_by_a_second_telling():
+    done = []
+    with pytest.raises(interruption.Terminated):
+        with interruption.terminable():
+            try:
+                os.kill(os.getpid(), signal.SIGTERM)
+                time.sleep(0.05)
+            finally:
+                os.kill(os.getpid(), signal.SIGTERM)
+                time.sleep(0.05)
+                done.append("cleaned")
+    assert done == ["cleaned"]
+
+
 def test_a_block_that_must_not_be_left_half_done_is_not():
     done = []
     with pytest.raises(interruption.Terminated):
@@ -220,13 +263,14 @@ def test_handlers_are_as_before_when_a_step_has_ended(cell, server):
     def mine(*_):
         pass
 
-    before = signal.signal(signal.SIGTERM, mine)
+    numbers = (signal.SIGTERM, signal.SIGINT)
+    before = [signal.signal(number, mine) for number in numbers]
     try:
         assert cell.ask(server) == 0
-        assert signal.getsignal(signal.SIGTERM) is mine
-        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        assert [signal.getsignal(number) for number in numbers] == [mine, mine]
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
 
 
 def test_the_shell_of_a_rule_waits_for_its_script(root):

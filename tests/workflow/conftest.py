@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PROJECT = ("Snakefile", "rules", "scripts", "config", "envs", "profiles", "requirements.txt")
+PROJECT = ("Snakefile", "rules", "scripts", "config", "envs", "profiles", "slurm", "requirements.txt")
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,8 @@ import sys
 sys.path.insert(0, {str(SCRIPTS)!r})
 from remeasure.cluster import driver
 
+driver.end_promptly()
+
 rule all:
     input: "a.txt"
 
@@ -139,19 +141,21 @@ def refused(work, *words, **more):
 def test_a_job_is_seen_to_its_end_without_accounting(work):
     done = run(work)
     assert done.returncode == 0, done.stderr
-    assert "cluster: 1 jobs or more to submit as test_" in done.stderr
+    assert "cluster: jobs to submit: 1 or more, as test_" in done.stderr
     assert "counts as done when its files are there" in done.stderr  # MinJobAge 60
     # The job's own PATH is the user's.
     assert "remeasure/bin" not in (work / "a.txt").read_text()
     assert (work / ".snakemake/remeasure/driver.lease").read_bytes() == b""
 
 
+@pytest.mark.slow
 def test_a_failed_job_is_seen(work):
     (work / "Snakefile").write_text((work / "Snakefile").read_text().replace("echo $PATH", "exit 4; echo"))
     done = run(work)
     assert done.returncode == 1 and "SLURM status is: 'FAILED'" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_finished_job_that_the_queue_forgot_is_judged_by_its_files(work):
     (work.parent / "cluster" / "forgets").touch()
     done = run(work)
@@ -198,6 +202,7 @@ def test_retries_in_a_rule_are_refused(work):
     assert "rule make: `retries:` in a rule repeats the step inside its job" in refused(work)
 
 
+@pytest.mark.slow
 def test_retries_of_the_profile_are_not(work):
     assert run(work, "--retries", "2").returncode == 0
 
@@ -260,3 +265,11 @@ def test_an_interrupted_driver_leaves_no_lock_and_cancels_its_jobs(work):
 
 def _text(path):
     return path.read_text() if path.exists() else ""
+
+
+def test_a_call_that_submits_nothing_ends_without_a_pause(work):
+    """The executor's own pause before it looks again is 40 s here."""
+    began = time.monotonic()
+    done = run(work, "--slurm-init-seconds-before-status-checks", "40", targets=("here.txt",))
+    assert done.returncode == 0, done.stderr
+    assert time.monotonic() - began < 25

@@ -4,11 +4,14 @@
 calls it in the main process of a real run only, never in a job, a dry run or for ``--lint`` and ``--unlock``.
 """
 
+import asyncio
 import atexit
 import os
 import re
+import shlex
 import signal
 import sys
+import time
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -22,7 +25,25 @@ LEASE = "driver.lease"
 _STATUS_ATTEMPTS = 60
 # What the executor waits at most between two rounds of questions.
 LONGEST_ROUND_S = 180
+# How late an end may be noticed.
+_NAP_S = 0.5
 RUN_NAME = re.compile(r"([A-Za-z0-9_-]{1,50}_)?[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
+
+
+def end_promptly() -> None:
+    """Let an executor that is told to end do so at once, not after its pause between two rounds of questions.
+
+    That pause is 40 s where there is nothing to submit, and up to 180 s after an interruption. It begins
+    before ``onstart:``, so this is called when the workflow is read. Not public: a test shows that it works.
+    """
+    from snakemake_interface_executor_plugins.executors.remote import RemoteExecutor
+
+    async def sleep(executor) -> None:
+        until = time.monotonic() + executor.next_seconds_between_status_checks
+        while executor.wait and (left := until - time.monotonic()) > 0:
+            await asyncio.sleep(min(left, _NAP_S))
+
+    RemoteExecutor.sleep = sleep
 
 
 def attach(workflow) -> None:
@@ -37,8 +58,8 @@ def attach(workflow) -> None:
     if not workflow.is_main_process or workflow.dryrun:
         return
     try:
-        hazards.check_profiles(workflow, _is_slurm(workflow))
-        if _is_slurm(workflow):
+        hazards.check_profiles(workflow, is_slurm(workflow))
+        if is_slurm(workflow):
             _attach(workflow)
     except RemeasureError as error:
         print(f"error: {error}", file=sys.stderr, flush=True)
@@ -47,14 +68,34 @@ def attach(workflow) -> None:
 
 def partitions_file(workflow) -> Path | None:
     """Return the site's file that the executor reads; null where jobs do not go to SLURM, or it has none."""
-    if not _is_slurm(workflow):
+    if not is_slurm(workflow):
         return None
     named = getattr(workflow.executor_settings, "partition_config", None)
     named = named or os.environ.get("SNAKEMAKE_SLURM_PARTITIONS")
     return Path(named) if named else None
 
 
-def _is_slurm(workflow) -> bool:
+def preflight_options(workflow, resources) -> str:
+    """Return what the profile says about the cluster as options of ``scripts/preflight.py``; "" for none.
+
+    Args:
+        workflow: Snakemake's, when its executor is known.
+        resources: of a rule that names nothing of this itself: it has what the profile gives to every job.
+    """
+    if not is_slurm(workflow):
+        return ""
+    file = partitions_file(workflow)
+    words = ["--cluster", *(["--partitions", str(file)] if file else [])]
+    for name, option in (("slurm_account", "account"), ("qos", "qos"), ("constraint", "constraint")):
+        if isinstance(resources.get(name), str):
+            words.append(f"--sbatch=--{option}={resources.get(name)}")
+    if isinstance(resources.get("scratch"), str):
+        words.append(f"--scratch={resources.get('scratch')}")
+    return shlex.join(words)
+
+
+def is_slurm(workflow) -> bool:
+    """Return whether jobs go to SLURM; known when the executor is."""
     return workflow.executor_plugin is not None and workflow.executor_plugin.name == "slurm"
 
 
@@ -95,7 +136,7 @@ def _attach(workflow) -> None:
     dog.start()
     atexit.register(dog.stop)
     print(
-        f"cluster: {len(jobs)} jobs or more to submit as {run}; to cancel them all: scancel --name={run}",
+        f"cluster: jobs to submit: {len(jobs)} or more, as {run}; to cancel them all: scancel --name={run}",
         file=sys.stderr,
         flush=True,
     )

@@ -29,7 +29,7 @@ _CANCEL_S = 300.0
 _KEPT_LOGS = 20
 _FINISHED = re.compile(r"Finished jobid: \d+")
 # What a job ends with that a further attempt may get past: its step goes on from where it stood.
-_PASSING = re.compile(r"SLURM status is: '(TIMEOUT|NODE_FAIL|BOOT_FAIL|PREEMPTED)'|to be continued: \d")
+_PASSING = re.compile(r"SLURM status is: '(TIMEOUT|NODE_FAIL|BOOT_FAIL|PREEMPTED)'|to be continued: ")
 # Ends after which another attempt makes no difference.
 _FINAL_KINDS = ("stuck",)
 
@@ -77,14 +77,16 @@ class Submission:
     """One call of ``scripts/submit.py``.
 
     Args:
-        root: the working directory.
+        root: the working directory of the workflow, which holds ``results/``.
         words: what Snakemake is called with, targets and options.
         max_starts: how many attempts may be made.
+        called_in: where Snakemake is called, and looks for its profile; null: in ``root``.
     """
 
     root: Path
     words: list[str]
     max_starts: int = 20
+    called_in: Path | None = None
     _child: subprocess.Popen | None = field(default=None, init=False)
     _told: int = field(default=0, init=False)
     _told_at: float = field(default=0.0, init=False)
@@ -130,6 +132,7 @@ class Submission:
             why = reason_to_go_on(attempt, n_starts, n_idle, self.max_starts)
             if not why:
                 if attempt.status < 0:
+                    self._told = 0  # a further interruption ends the waiting
                     self._clean_up()
                 return attempt.status if attempt.status >= 0 else 128 - attempt.status
             log.warning("%s: attempt %d of at most %d", why, n_starts + 1, self.max_starts)
@@ -166,13 +169,14 @@ class Submission:
     def _clean_up(self) -> None:
         """Cancel jobs of a driver that was killed, wait until they are gone, and give its lock back."""
         until, cancelled = time.monotonic() + _CANCEL_S, set()
-        while left := driver.left_over(self.root):
+        while left := self._left_over():
             new = [job.job_id for job in left if job.job_id not in cancelled]
             if new:
                 log.warning("jobs of a driver that was killed are cancelled: %s", " ".join(new[:20]))
-                for start in range(0, len(new), 200):
-                    commands.ask(["scancel", *new[start : start + 200]], 60.0)
-                cancelled |= set(new)
+                with contextlib.suppress(RemeasureError):  # the queue shows what became of it
+                    for start in range(0, len(new), 200):
+                        commands.ask(["scancel", *new[start : start + 200]], 60.0)
+                    cancelled |= set(new)
             if time.monotonic() > until:
                 raise RemeasureError(
                     f"job {left[0].job_id} on {left[0].node or 'no node'} does not end ({left[0].state}); "
@@ -186,10 +190,17 @@ class Submission:
                 self._unlock()
                 os.truncate(lease, 0)
 
+    def _left_over(self) -> list[queue.Job]:
+        """Return what a killed driver left, an outage waited out; nothing where somebody interrupts that."""
+        while self._await_queue():
+            with contextlib.suppress(RemeasureError):
+                return driver.left_over(self.root)
+        return []
+
     def _unlock(self) -> None:
         done = subprocess.run(
             [*_SNAKEMAKE, *self.words, "--unlock"],
-            cwd=self.root,
+            cwd=self.called_in or self.root,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -214,7 +225,7 @@ class Submission:
             # A session of its own: neither a closed terminal nor its Ctrl-C reaches the driver past us.
             self._child = subprocess.Popen(
                 [*_SNAKEMAKE, *self.words],
-                cwd=self.root,
+                cwd=self.called_in or self.root,
                 stdin=subprocess.DEVNULL,
                 stdout=sink,
                 stderr=subprocess.STDOUT,

@@ -64,7 +64,7 @@ class Backend(NamedTuple):
     is_written: bool
     """Whether this version can; one that cannot may be planned with."""
     sees_pixels: bool
-    """Whether it embeds a tile as it looks, and a question together with its image; else it needs OCR text."""
+    """Whether it embeds a tile as it looks, and a question with its image; else it needs OCR text."""
 
 
 BACKENDS = {

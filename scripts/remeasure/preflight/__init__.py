@@ -2,7 +2,7 @@
 
 Nothing has to be built for it and nothing is left behind. What it looks at: raw inputs and disk (``data``),
 keys and hosted endpoints (``endpoints``), requests that are built (``surveys``, ``contexts``), programs that
-steps start and answers that they read (``programs``).
+steps start and answers that they read (``programs``), the cluster that jobs are sent to (``cluster``).
 """
 
 import asyncio
@@ -10,21 +10,23 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from remeasure.plan import Plan
-from remeasure.preflight import askings, contexts, data, endpoints, programs, report
+from remeasure.preflight import askings, cluster, contexts, data, endpoints, programs, report
 from remeasure.preflight.askings import Target
 from remeasure.preflight.report import Group, plural
 from remeasure.preflight.surveys import Survey, survey
 
 
-def check(plan: Plan, run: str, root: Path) -> list[Group]:
+def check(plan: Plan, run: str, root: Path, profile: cluster.Profile | None = None) -> list[Group]:
     """Check every cell of a run; what is slow goes on side by side.
 
     Args:
         plan: all settings; ``preamble.check_run`` has passed them.
         run: the run.
         root: the working directory, where ``results/`` is.
+        profile: how jobs are sent to a cluster; null where they are not.
     """
-    return asyncio.run(_check(plan, run, root))
+    groups = asyncio.run(_check(plan, run, root))
+    return groups if profile is None else [*groups, cluster.check(profile, cluster.needs_of(plan, run))]
 
 
 async def _check(plan: Plan, run: str, root: Path) -> list[Group]:

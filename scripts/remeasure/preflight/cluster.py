@@ -13,6 +13,8 @@ from pathlib import Path
 
 from remeasure.cluster import commands, driver, hazards, queue, site
 from remeasure.errors import RemeasureError, did_you_mean
+from remeasure.needs import CorpusNeeds, EncoderNeeds
+from remeasure.plan import Plan
 from remeasure.preflight.report import Group, plural
 
 _SINFO = ("%R", "%l", "%m", "%c", "%G", "%f")
@@ -34,25 +36,53 @@ class _Real:
     features: set[str] = field(default_factory=set)
 
 
-def check(
-    file: Path | None,
-    needs: Mapping[str, site.Needs],
-    scratch: str | None = None,
-    words: tuple[str, ...] = (),
-) -> Group:
+@dataclass(frozen=True)
+class Profile:
+    """What the profile says about the cluster."""
+
+    file: Path | None
+    """``partitions.yaml``; null where the profile names none."""
+    scratch: str | None = None
+    """Node-local folder, null for none."""
+    words: tuple[str, ...] = ()
+    """Further arguments that each job is submitted with, such as ``--account=x``."""
+
+
+def needs_of(plan: Plan, run: str) -> dict[str, site.Needs]:
+    """Return what the steps of a run that go to nodes ask for, by the place where it stands in its file."""
+    settings = plan.run(run)
+    studies = settings.studies.values()
+    judges = settings.judge_agreement.judges if settings.judge_agreement else []
+    models = dict.fromkeys([name for study in studies for name in (study.reader, study.judge)] + judges)
+    encoders = dict.fromkeys(name for study in studies for name in study.encoders.values())
+    found = {
+        f"models.{name}": settings.models[name].needs
+        for name in models
+        if not settings.models[name].on_login()
+    }
+    for name in encoders:
+        found |= _each(f"encoders.{name}", settings.encoders[name].needs)
+    for name in dict.fromkeys(study.corpus for study in studies):
+        found |= _each(f"corpora.{name}", settings.corpora[name].needs)
+    return found
+
+
+def _each(place: str, needs: CorpusNeeds | EncoderNeeds) -> dict[str, site.Needs]:
+    return {f"{place}.{step}": getattr(needs, step) for step in needs.__struct_fields__}
+
+
+def check(profile: Profile, needs: Mapping[str, site.Needs]) -> Group:
     """Check everything that can be known of the cluster from here.
 
     Args:
-        file: ``partitions.yaml``; null where the profile names none.
+        profile: what ``slurm/`` says.
         needs: what each submitted step of the run asks for, by a name that a person knows.
-        scratch: node-local folder that the profile names, null for none.
-        words: further arguments that each job is submitted with, such as ``("--account=x",)``.
     """
     said, problems = [], []
     for part in (
-        _programs(words),
-        _partitions(file, needs, words),
-        _surroundings(scratch),
+        _programs(profile.words),
+        _partitions(profile.file, needs, profile.words),
+        _surroundings(profile.scratch),
     ):
         for kind, text in part:
             (problems if kind == "problem" else said).append(text)
@@ -102,6 +132,7 @@ def _surroundings(scratch: str | None) -> _Found:
             "problem",
             "snakemake-executor-plugin-slurm-jobstep is not installed, jobs cannot start; run `make setup`",
         )
+    yield from _configuration()
     if scratch is not None and not scratch.startswith(("/", "$")):
         yield (
             "problem",
@@ -109,6 +140,23 @@ def _surroundings(scratch: str | None) -> _Found:
             "like /local/$SLURM_JOB_ID",
         )
     yield "said", f"not checked: that nodes see {os.getcwd()}"
+
+
+def _configuration() -> _Found:
+    """Look whether SLURM finds its configuration without help: a job's own srun is not told SLURM_CONF."""
+    if "SLURM_CONF" not in os.environ:
+        return
+    try:
+        answer = commands.ask(["env", "-u", "SLURM_CONF", "scontrol", "show", "config"], 90.0)
+    except RemeasureError as error:
+        answer = commands.Answer(1, "", str(error))
+    if answer.status != 0:
+        yield (
+            "problem",
+            f"SLURM_CONF={os.environ['SLURM_CONF']}: srun inside a job does not get this variable, and "
+            "without it SLURM finds no configuration here; ask for one at its usual place on all nodes, "
+            "/etc/slurm/slurm.conf",
+        )
 
 
 def _partitions(file: Path | None, needs: Mapping[str, site.Needs], words: tuple[str, ...]) -> _Found:

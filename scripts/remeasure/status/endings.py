@@ -24,8 +24,7 @@ _SENT = re.compile(r"Job (\d+) has been submitted with SLURM jobid (\S+) ")
 # What every nested Snakemake says at its end, whatever happened.
 _ALWAYS = re.compile(
     r"\s|\[|=|Error in |Shutting down|Exiting because|Storing output|Elapsed time|WorkflowError:$"
-    r"|RuleException:$|At least one job|Will exit after"
-    r"|srun: (cluster config|got SIG|forcing|Job step aborted)"
+    r"|RuleException:$|At least one job|Will exit after|srun: (cluster config|got SIG|forcing|Job step)"
     r"|SNAKEMAKE$|(Building|Using|Provided|Rules claiming|Select|Execute) |CalledProcessError in file"
     r"|(local)?rule "
 )

@@ -11,6 +11,7 @@ from remeasure.errors import RemeasureError
 from remeasure.plan import Plan
 from remeasure.status import counts, endings, processes, report, states, steps
 from remeasure.status.rule_files import RuleFiles
+from remeasure.wiring import Wiring
 from remeasure.yaml_files import read_yaml
 
 # A controller that is away lets squeue wait for minutes.
@@ -58,7 +59,7 @@ def gather(project: Path, work_dir: Path, run: str | None = None, table: str | N
     why = ""
     if run is None:
         run, why = _latest(plan, project, work_dir)
-    rules = RuleFiles(project / "rules")
+    rules = RuleFiles(project / "rules", Wiring(plan))
     found = steps.steps(plan, rules, run, table)
     local = processes.look(work_dir)
     events = endings.events(work_dir)

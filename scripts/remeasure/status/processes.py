@@ -16,6 +16,8 @@ from remeasure.status import endings
 # The shell command of a step ends in its log.
 _LOG = re.compile(r"2> (\S+)")
 _HOST = re.compile(r"^  Host: (\S+)$", re.MULTILINE)
+# Words of calls that make nothing, and of those that a driver starts for single jobs.
+_NO_DRIVER = frozenset("--mode -n --dry-run --dryrun --lint --summary -S --unlock --dag --rulegraph".split())
 # Steps that take long say something every ten seconds.
 FRESH_S = 30.0
 
@@ -48,7 +50,7 @@ def look(work_dir: Path) -> Local:
     for number, words in _processes(os.path.realpath(work_dir)):
         if _is_driver(words):
             pid = number if pid is None else min(pid, number)
-        elif len(words) > 2 and words[1] == "-c":
+        elif words[1:2] == ["-c"] and os.path.basename(words[0]) in ("bash", "sh"):
             logs.update(_LOG.findall(words[-1]))
     return Local(frozenset(logs), _driver(work_dir, pid))
 
@@ -98,7 +100,7 @@ def _is_driver(words: list[str]) -> bool:
     """Return whether a process plans: those that it starts for single jobs are told their mode."""
     program = [os.path.basename(word) for word in words[:3]]
     named = "snakemake" in program or "snakemake" in words[:3] or "__main__.py" in program
-    return named and "--mode" not in words and not {"-n", "--dry-run", "--dryrun"} & set(words)
+    return named and not _NO_DRIVER & set(words)
 
 
 def _driver(work_dir: Path, pid: int | None) -> Driver:
@@ -112,7 +114,7 @@ def _driver(work_dir: Path, pid: int | None) -> Driver:
     except OSError:
         is_locked = False
     here = socket.gethostname()
-    if pid is not None and is_locked:
+    if pid is not None:  # with the lock, or on its way to it
         return Driver("here", here, pid, name, silent_s)
     if not is_locked:
         return Driver("none", "", None, name, silent_s)

@@ -125,9 +125,7 @@ def _matrices(status: Status) -> Iterator[list[str]]:
     seen = status.seen
     files = [one for one in seen if one.step.block == steps.SOURCES]
     if files:
-        n_done = sum(one.state == "done" for one in files)
-        rest = [f"{one.step.rows[0]} {one.state}" for one in files if one.state != "done"]
-        yield _wrapped(f"sources: {n_done} of {len(files)} done" + (f"; {', '.join(rest)}" if rest else ""))
+        yield _sources(files)
     for block, columns in steps.BLOCKS.items():
         cells: dict[str, dict[str, list[Seen]]] = {}
         for one in seen:
@@ -135,6 +133,18 @@ def _matrices(status: Status) -> Iterator[list[str]]:
                 cells.setdefault(row, {}).setdefault(one.step.column, []).append(one)
         if cells:
             yield _matrix(status, block, list(columns), cells)
+
+
+def _sources(files: list[Seen]) -> list[str]:
+    missing = [one for one in files if one.state != "done"]
+    by_hand = [one.step.rows[0] for one in missing if one.step.column == "by hand"]
+    rest = [f"{one.step.rows[0]} {one.state}" for one in missing if one.step.column != "by hand"]
+    line = "; ".join([f"sources: {len(files) - len(missing)} of {len(files)} done", ", ".join(rest)])
+    if not by_hand:
+        return _wrapped(line.removesuffix("; "))
+    more = f" and {len(by_hand) - 4} more" if len(by_hand) > 4 else ""
+    what = f"to be put in place by hand, see `snakemake preflight`: {', '.join(by_hand[:4])}{more}"
+    return [*_wrapped(line.removesuffix("; ")), *_wrapped(what, "  ")]
 
 
 def _matrix(
@@ -169,8 +179,8 @@ def _cell(status: Status, group: list[Seen]) -> str:
     if counted and (counted[0].total is not None or counted[0].n):
         total = "?" if counted[0].total is None else counted[0].total
         return f"{state} {counted[0].n}/{total}"
-    if len(group) > 2:
-        return f"{state} {sum(one.state == 'done' for one in group)}/{len(group)}"
+    if len(group) > 2 and not any(one.step.made.rule in steps.ASKING for one in group):
+        return f"{state} {sum(one.state == 'done' for one in group)}/{len(group)} jobs"
     return state
 
 
@@ -240,7 +250,7 @@ def _next(status: Status) -> list[str]:
     found = _by_state(status.seen)
     is_driven = status.driver.state in ("here", "elsewhere")
     if status.driver.state == "gone" and found["running"] + found["queued"]:
-        return ["next: jobs of a killed driver are under way; scripts/submit.py waits for them and goes on"]
+        return ["next: jobs of a killed driver are under way: let them end, then scripts/submit.py"]
     if status.driver.state == "gone":
         return ["next: start the command again with scripts/submit.py, or after `snakemake --unlock`"]
     if found["failed"] and is_driven:

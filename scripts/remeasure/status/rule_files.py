@@ -10,9 +10,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from remeasure.errors import RemeasureError
+from remeasure.wiring import Wiring
 
 _BEGIN = re.compile(r"(?:use )?rule (?P<one>\w+)(?: as (?P<other>\w+) with)?:\Z")
 _SECTION = re.compile(r" {4}(\w+):")
+# What the wildcard `run` must match, as a function of the wiring: run=FILES.parted("tiles")
+_CONSTRAINT = re.compile(r'run=FILES\.(\w+)\("(\w+)"\)')
 _TEXT = re.compile(r'"([^"]*)"')
 _WILDCARD = re.compile(r"\{(\w+)\}")
 
@@ -41,6 +44,8 @@ class Rule(NamedTuple):
     log: str
     sources: tuple[str, ...]
     """Verified sources that it names as inputs."""
+    constraint: tuple[str, str] | None = None
+    """Method of the wiring, and its argument, that say for which runs the rule is."""
 
     def made(self, **wildcards: str) -> Made:
         """Return the job for wildcards; those that the rule does not know are left out."""
@@ -54,12 +59,13 @@ class RuleFiles:
 
     Args:
         folder: the folder ``rules``.
+        files: what constraints of wildcards ask; null: rules that have one make nothing.
 
     Raises:
         RemeasureError: it holds no rule.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, files: Wiring | None = None) -> None:
         self._rules: dict[str, Rule] = {}
         for path in sorted(folder.glob("*.smk")):
             for rule in _read(path.read_text(encoding="utf-8").splitlines()):
@@ -68,11 +74,8 @@ class RuleFiles:
             raise RemeasureError(f"{folder}: holds no rule; restore it")
         outputs = [(output, rule) for rule in self._rules.values() for output in rule.outputs]
         # The pattern that leaves least open goes first: judges.csv is no table of that name.
-        outputs.sort(key=lambda pair: len(_WILDCARD.findall(pair[0])))
-        self._patterns = [
-            (re.compile(_WILDCARD.sub(r"(?P<\1>[^/]+)", re.sub(r"([.+])", r"\\\1", output))), rule)
-            for output, rule in outputs
-        ]
+        outputs.sort(key=lambda pair: (len(_WILDCARD.findall(pair[0])), pair[1].constraint is None))
+        self._patterns = [(_pattern(output, rule, files), rule) for output, rule in outputs]
 
     def __getitem__(self, name: str) -> Rule:
         return self._rules[name]
@@ -89,19 +92,30 @@ class RuleFiles:
         raise RemeasureError(f"{path}: no rule in rules/*.smk makes it; a name there and here differ")
 
 
+def _pattern(output: str, rule: Rule, files: Wiring | None) -> re.Pattern[str]:
+    runs = "[^/]+"
+    if rule.constraint is not None:
+        method, argument = rule.constraint
+        runs = "(?!)" if files is None else getattr(files, method)(argument)
+    text = output.replace(".", r"\.").replace("{run}", f"(?P<run>{runs})", 1)
+    return re.compile(_WILDCARD.sub(r"(?P<\1>[^/]+)", text))
+
+
 def _read(lines: list[str]) -> Iterator[Rule]:
     """Yield the rules of one file that have outputs of their own; a renamed copy makes the same files."""
-    name, section = None, ""
+    name, section, constraint = None, "", None
     found: dict[str, list[str]] = {}
-    for line in [*lines, "rule end:"]:
-        if begin := _BEGIN.match(line):
+    for line in [*lines, "end"]:
+        if line[:1].strip() and not line.startswith("#"):
             if name and found.get("output") and found.get("log"):
                 sources = tuple(p for p in found.get("input", ()) if p.startswith("results/sources/"))
-                yield Rule(name, tuple(found["output"]), found["log"][0], sources)
-            name, section, found = begin["other"] or begin["one"], "", {}
-        elif line[:1].strip():
-            name = name if line.startswith("#") else None
+                yield Rule(name, tuple(found["output"]), found["log"][0], sources, constraint)
+            begin = _BEGIN.match(line)
+            name = (begin["other"] or begin["one"]) if begin else None
+            section, constraint, found = "", None, {}
         elif head := _SECTION.match(line):
             section = head[1]
+        elif section == "wildcard_constraints" and (said := _CONSTRAINT.search(line)):
+            constraint = (said[1], said[2])
         elif name:
             found.setdefault(section, []).extend(_TEXT.findall(line))

@@ -47,7 +47,7 @@ def see(steps: Iterable[Step], around: Surroundings) -> list[Seen]:
     alive: dict[tuple[str, str], Job] = {}
     over: dict[tuple[str, str], Job] = {}
     for job in around.queue or ():  # in order of their numbers: the last counts
-        (alive if job.is_alive else over)[_base(job.rule), job.wildcards] = job
+        (alive if job.is_alive else over)[job.rule, job.wildcards] = job
     seen = [_see(step, around, alive.get(step.made.key), over.get(step.made.key)) for step in steps]
     return _with_followers(seen, around.work_dir)
 
@@ -80,11 +80,6 @@ def _with_followers(seen: list[Seen], work_dir: Path) -> list[Seen]:
     return seen
 
 
-def _base(rule: str) -> str:
-    """Return the rule whose name a copy for the login node bears."""
-    return rule.removesuffix("_on_login")
-
-
 def _see(step: Step, around: Surroundings, job: Job | None, over: Job | None) -> Seen:
     if job is not None:
         return Seen(step, "queued" if job.is_waiting else "running", job)
@@ -93,7 +88,9 @@ def _see(step: Step, around: Surroundings, job: Job | None, over: Job | None) ->
     outputs = [around.work_dir / path for path in step.made.outputs]
     mark = processes.mark(around.work_dir, step.made.outputs[0])
     log_at = processes.changed_at(around.work_dir / step.made.log)
-    if all(os.path.exists(path) for path in outputs) and _is_noted(mark, around, over):
+    # Where the driver was killed before it noted the end of a step, the next one makes the step again.
+    is_noted = mark is None or around.local.driver.state in ("here", "elsewhere")
+    if is_noted and all(os.path.exists(path) for path in outputs):
         return Seen(step, "done")
     if mark is not None and (holder := _asked_by(step, around)):
         return Seen(step, "running", note=holder)
@@ -103,16 +100,6 @@ def _see(step: Step, around: Surroundings, job: Job | None, over: Job | None) ->
     if mark is not None and not mark[1] and _is_made_elsewhere(step, around):
         return Seen(step, "running", note=f"on {around.local.driver.host}")
     return _not_under_way(step, around, over, log_at)
-
-
-def _is_noted(mark: tuple[float, str] | None, around: Surroundings, over: Job | None) -> bool:
-    """Return whether a step whose files are all there counts as finished.
-
-    Where the driver was killed before it noted the end of a step, the next one makes the step again.
-    """
-    if mark is None or around.local.driver.state in ("here", "elsewhere"):
-        return True
-    return over is not None and over.job_id == mark[1] and over.state == "COMPLETED"
 
 
 def _asked_by(step: Step, around: Surroundings) -> str | None:

@@ -16,11 +16,15 @@ SOURCES, CORPORA, ENCODERS, CELLS, TABLES = "sources", "corpus", "encoder", "cel
 BLOCKS: dict[str, dict[str, tuple[str, ...]]] = {
     CORPORA: {
         "pages": ("select_pages",),
-        "tiles": ("render_tiles",),
-        "ocr": ("read_tiles",),
-        "text": ("extract_text",),
+        "tiles": ("render_tiles", "render_part", "merge_tiles"),
+        "ocr": ("read_tiles", "read_part", "merge_ocr"),
+        "text": ("extract_text", "extract_part", "merge_passages"),
     },
-    ENCODERS: {"training": ("train_adapter",), "vectors": ("embed",), "index": ("build_index",)},
+    ENCODERS: {
+        "training": ("train_adapter",),
+        "vectors": ("embed", "embed_part", "merge_vectors"),
+        "index": ("build_index",),
+    },
     CELLS: {
         "items": ("build_items",),
         "ranking": ("search",),
@@ -89,7 +93,7 @@ def steps(plan: Plan, rules: RuleFiles, run: str, only: str | None = None) -> li
             f"{', '.join(known) or 'none'}"
         )
     chosen = [only] if only else known
-    files = {path: None for path in plan.sources(run) if path not in _packed(plan)}
+    files = {path: None for path in plan.sources(run) if path not in _brought(plan)}
     behind: dict[str, tuple[str, ...]] = {}
     for table in chosen:
         paths = _judges(plan, rules, run) if table == JUDGES else _table(plan, run, table)
@@ -104,8 +108,7 @@ def steps(plan: Plan, rules: RuleFiles, run: str, only: str | None = None) -> li
         rule, made = rules.maker(path)
         found.setdefault(made.outputs[0], _step(made, cells, behind.get(made.outputs[0], ())))
         sources.update(dict.fromkeys(rule.sources))
-    fetched = _fetched(plan, run, sources, found)
-    return [*fetched, *found.values()]
+    return [*_brought_for(plan, run, sources), *found.values()]
 
 
 def _table(plan: Plan, run: str, table: str) -> list[str]:
@@ -126,24 +129,23 @@ def _judges(plan: Plan, rules: RuleFiles, run: str) -> list[str]:
     ]
 
 
-def _packed(plan: Plan) -> set[str]:
-    """Return the files that packages hold; other verified sources are made from these."""
-    return {path for paths in plan.catalogue.packages().values() for path in paths}
+def _brought(plan: Plan) -> dict[str, Step]:
+    """Return by path what is fetched or put in place by hand; other sources are made from these."""
+    found = {}
+    for package, paths in plan.catalogue.packages().items():
+        rule = f"fetch_{package.replace('-', '_')}"
+        made = Made(rule, {}, tuple(paths), plan.catalogue.fetch_log(package))
+        found |= dict.fromkeys(paths, Step(made, SOURCES, "files", (package,)))
+    for path, source in plan.catalogue.by_hand().items():
+        found[path] = Step(Made(source.rule, {}, (path,), source.log), SOURCES, "by hand", (source.name,))
+    return found
 
 
-def _fetched(plan: Plan, run: str, named: dict[str, None], found: dict[str, Step]) -> list[Step]:
-    """Return the downloads behind a run: what its settings name, and what its steps name themselves."""
-    wanted = {*named, *plan.sources(run)} - {path for step in found.values() for path in step.made.outputs}
-    return [
-        Step(
-            Made(f"fetch_{package.replace('-', '_')}", {}, tuple(paths), plan.catalogue.fetch_log(package)),
-            SOURCES,
-            "files",
-            (package,),
-        )
-        for package, paths in plan.catalogue.packages().items()
-        if wanted & set(paths)
-    ]
+def _brought_for(plan: Plan, run: str, named: dict[str, None]) -> list[Step]:
+    """Return what must be brought for a run: what its settings name, and what its steps name themselves."""
+    brought = _brought(plan)
+    wanted = [brought[path] for path in [*plan.sources(run), *named] if path in brought]
+    return list({step.made.rule: step for step in wanted}.values())
 
 
 def _step(made: Made, cells: list[Cell], behind: tuple[str, ...]) -> Step:

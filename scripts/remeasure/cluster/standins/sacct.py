@@ -42,7 +42,7 @@ def main(folder: Path, words: list[str]) -> int:
 
 
 def _option(words: list[str], name: str) -> str:
-    for word, following in zip(words, [*words[1:], ""], strict=True):
+    for word, following in zip(words, [*words, ""][1:], strict=True):
         if word == name:
             return following
         if word.startswith(name + "="):

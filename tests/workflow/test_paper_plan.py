@@ -1,0 +1,128 @@
+"""The run of the paper's size is planned whole on a fresh clone, and stopped at once without its data."""
+
+import os
+import re
+import subprocess
+import sys
+import time
+
+import pytest
+
+from conftest import copy_project
+
+COUNTS = {
+    "select_pages": 2,
+    "render_part": 79,
+    "extract_part": 79,
+    "embed_part": 237,
+    "merge_tiles": 2,
+    "merge_passages": 2,
+    "merge_vectors": 6,
+    "build_index": 6,
+    "build_items": 6,
+    "search": 18,
+    "describe_executor": 2,
+    "build_requests": 24,
+    "ask_shard": 37,
+    "ask": 24,
+    "build_judge_requests": 12,
+    "ask_judge_on_login": 12,
+    "grade": 24,
+    "make_table": 1,
+    "publish_table": 1,
+}
+
+
+def call(project, *words: str) -> subprocess.CompletedProcess:
+    command = [sys.executable, "-m", "snakemake", "results/table1.csv", *words]
+    return subprocess.run(command, capture_output=True, text=True, cwd=project, timeout=120)
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    return copy_project(tmp_path_factory.mktemp("clone") / "project")
+
+
+@pytest.fixture(scope="module")
+def plan(project):
+    """What the literal command plans, and the processor seconds that it took."""
+    before = os.times()
+    start = time.monotonic()
+    done = call(project, "--profile", "slurm", "-n")
+    after = os.times()
+    seconds = after.children_user + after.children_system - before.children_user - before.children_system
+    print(f"dry run of the paper's plan: {seconds:.1f} s of a processor, {time.monotonic() - start:.1f} s")
+    assert done.returncode == 0, done.stderr
+    return done.stdout + done.stderr, seconds
+
+
+def jobs_of(text: str) -> list[tuple[str, dict[str, str]]]:
+    """Return rule and resources of every planned job."""
+    blocks = re.split(r"^(?:local)?rule (\w+):$", text, flags=re.MULTILINE)[1:]
+    found = []
+    for rule, block in zip(blocks[::2], blocks[1::2], strict=True):
+        line = re.search(r"^ +resources: (.*)$", block, re.MULTILINE)
+        found.append((rule, dict(part.split("=", 1) for part in line[1].split(", ")) if line else {}))
+    return found
+
+
+def test_the_plan_has_at_most_600_jobs_and_every_rule_s_number(plan):
+    table = plan[0][plan[0].index("Job stats:") :].split("\n\n")[0]
+    rows = {rule: int(n) for rule, n in re.findall(r"^(\w+) +(\d+)$", table, re.MULTILINE)}
+    assert rows.pop("total") <= 600
+    by_hand = [rule for rule in rows if rule.startswith("by_hand_")]
+    assert len(by_hand) == 12
+    assert {rule: n for rule, n in rows.items() if rule not in by_hand} == COUNTS
+
+
+def test_it_is_planned_within_ten_seconds(plan):
+    # Of a processor: other work on the same machine does not count.
+    assert plan[1] < 10
+
+
+def test_every_step_is_sent_where_its_model_runs(plan):
+    jobs = jobs_of(plan[0])
+    wanted = {"ask_shard": "h100", "embed_part": "a10g", "search": "a10g"}
+    for rule, model in wanted.items():
+        mine = [resources for name, resources in jobs if name == rule]
+        assert len(mine) == COUNTS[rule]
+        assert {resources.get("gpu_model") for resources in mine} == {model}, rule
+    # Cells that were asked in shards are only put together; the other 13 ask, on an h100.
+    asks = [resources for name, resources in jobs if name == "ask"]
+    assert sum(resources.get("gpu_model") == "h100" for resources in asks) == 13
+    for rule in ("render_part", "extract_part", "merge_tiles", "build_index", "grade", "ask_judge_on_login"):
+        assert not any(int(r.get("gpu", 0)) for name, r in jobs if name == rule), rule
+
+
+def test_a_real_call_names_all_that_is_missing_before_anything_starts(project):
+    done = call(project, "--cores", "1", "--config", "run=paper")
+    assert done.returncode == 2 and "Traceback" not in done.stderr
+    assert (
+        len(re.findall(r"^ *\d+\. results/sources/\S+ is missing and cannot be fetched", done.stderr, re.M))
+        == 12
+    )
+    assert len(re.findall(r"^ *\d+\. encoders\.\S+ qwen3-vl is not written yet", done.stderr, re.M)) == 3
+    assert done.stderr.rstrip().endswith(
+        "error: 15 things must be there before this can run, named above; nothing was started"
+    )
+    assert not (project / "results").exists()
+    assert not list((project / ".snakemake" / "locks").glob("*"))
+
+
+def test_what_somebody_puts_there_is_used_and_no_rule_makes_it(project):
+    sources = project / "results" / "sources"
+    (sources / "qwen3.5-4b").mkdir(parents=True)
+    (sources / "pixelrag-news.zim").write_bytes(b"zim")
+    try:
+        done = call(project, "-n", "--config", "run=paper", "--cores", "1")
+        assert done.returncode == 0, done.stderr
+        text = done.stdout + done.stderr
+        assert "by_hand_wikipedia_en_all_maxi_2025_08_zim" in text
+        assert "by_hand_qwen3_5_4b" not in text and "by_hand_pixelrag_news_zim" not in text
+        forced = call(project, "-n", "-F", "--config", "run=paper", "--cores", "1")
+        assert "by_hand_pixelrag_news_zim" not in forced.stdout + forced.stderr
+    finally:
+        (sources / "pixelrag-news.zim").unlink()
+        (sources / "qwen3.5-4b").rmdir()
+        sources.rmdir()
+        sources.parent.rmdir()
