@@ -43,7 +43,9 @@ test-slurm: setup-dev ci
 	$(BIN)/pytest tests/slurm -m "not slow" --durations 10
 
 test-slow: setup-dev ci
-	$(BIN)/pytest tests -m slow
+	$(BIN)/pytest tests/unit tests/contract -m slow
+	$(BIN)/pytest tests/workflow -m slow
+	$(BIN)/pytest tests/slurm -m slow
 
 # Pins with hashes for Python 3.11 and later, from requirements*.in; what the packages of envs/ need.
 lock: setup-dev

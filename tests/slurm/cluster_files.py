@@ -121,7 +121,8 @@ def slurm_conf(layout: Layout, options: Options, host: str) -> str:
         f"SlurmdPidFile={folder}/run/slurmd-%n.own",
         f"SlurmctldLogFile={folder}/log/slurmctld.log",
         f"SlurmdLogFile={folder}/log/slurmd-%n.log",
-        # Neither cgroups nor systemd are asked for.
+        # Neither cgroups nor systemd are asked for. Processes are found by parents, so orphans escape; by
+        # process groups, the memory of a model server, which has its own, would not be counted.
         "ProctrackType=proctrack/linuxproc",
         "TaskPlugin=task/none",
         "SwitchType=switch/none",
@@ -141,7 +142,8 @@ def slurm_conf(layout: Layout, options: Options, host: str) -> str:
         "SlurmdTimeout=60",
         "BatchStartTimeout=60",
         "MessageTimeout=20",
-        "KillWait=3",
+        # Half of SLURM's own: time to end between SIGTERM and SIGKILL.
+        "KillWait=15",
         f"MinJobAge={options.min_job_age_s}",
         # What no node could ever run is refused at once instead of waiting for ever.
         "EnforcePartLimits=ALL",

@@ -165,13 +165,14 @@ class Known:
 def known_jobs(cluster: VirtualCluster, folder: Path | None = None) -> list[Known]:
     """Return the jobs that the controller remembers, in order; those of a folder alone."""
     lines = cluster.control("show", "job", "-o", "--all").splitlines()
-    found = [_known(line) for line in lines if line.startswith("JobId=")]
+    found = [read_known(line) for line in lines if line.startswith("JobId=")]
     return sorted(
         (job for job in found if folder is None or job.folder == str(folder)), key=lambda job: job.job_id
     )
 
 
-def _known(line: str) -> Known:
+def read_known(line: str) -> Known:
+    """Return a line of `scontrol show job -o`."""
     words = dict(word.partition("=")[::2] for word in line.split() if "=" in word)
     rule, _, wildcards = words.get("Comment", "").removeprefix("rule_").partition("_wildcards_")
     return Known(
