@@ -172,7 +172,13 @@ def modules(script: Path) -> set[str]:
     return found
 
 
-PACKAGE_OF = {"cv2": "opencv-python-headless", "faiss": "faiss-cpu", "PIL": "pillow", "yaml": "pyyaml"}
+PACKAGE_OF = {
+    "cv2": "opencv-python-headless",
+    "faiss": "faiss-cpu",
+    "PIL": "pillow",
+    "snakemake_interface_executor_plugins": "snakemake-interface-executor-plugins",
+    "yaml": "pyyaml",
+}
 # Imported where answers of other systems are read and where a batch service is asked: never on a GPU node.
 ELSEWHERE = {"vllm": {"openpyxl", "httpx2"}}
 
