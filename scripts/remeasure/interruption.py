@@ -4,7 +4,10 @@ import contextlib
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+
+# Told again within this time is told once: a job system tells a process directly and through its parents.
+_SAME_TELLING_S = 1.0
 
 
 class Terminated(KeyboardInterrupt):
@@ -45,6 +48,42 @@ def terminable() -> Iterator[None]:
         raise
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+@contextlib.contextmanager
+def told_in_loop(told: Callable[[KeyboardInterrupt], None], drain_s: float) -> Iterator[None]:
+    """While an event loop runs, let SIGINT and SIGTERM call a function instead of raising.
+
+    Args:
+        told: gets what is to be raised in the end; called once.
+        drain_s: how long the running task may go on then, before it is cancelled, seconds. A second signal
+            cancels it at once.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    import asyncio
+
+    loop, task, told_at = asyncio.get_running_loop(), asyncio.current_task(), None
+
+    def came(reason: KeyboardInterrupt) -> None:
+        nonlocal told_at
+        if told_at is None:
+            told_at = loop.time()
+            told(reason)
+            loop.call_later(drain_s, task.cancel)
+        elif loop.time() - told_at > _SAME_TELLING_S:
+            task.cancel()
+
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    loop.add_signal_handler(signal.SIGINT, came, KeyboardInterrupt())
+    loop.add_signal_handler(signal.SIGTERM, came, Terminated())
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            loop.remove_signal_handler(number)
+            signal.signal(number, handler)
 
 
 def _is_in_event_loop() -> bool:

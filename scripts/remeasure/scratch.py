@@ -150,16 +150,16 @@ def _copy_in(folder: Path, path: Path, sha256: str | None, is_over: Callable[[],
             shutil.rmtree(left_over, ignore_errors=True)
         free = shutil.disk_usage(own).free
         if size * _MARGIN > free:
-            raise _InPlace(f"{_gb(size)} and a margin are needed, {_gb(free)} are free")
+            raise _InPlace(f"{_amount(size)} and a margin are needed, {_amount(free)} are free")
         began = time.monotonic()
         _fill(own / f"{key}.part", name, source, entries, sha256, is_over)
         os.rename(own / f"{key}.part", home)
-    log.info("%s: copied %s to %s in %.1f s", path, _gb(size), home, time.monotonic() - began)
+    log.info("%s: copied %s to %s in %.1f s", path, _amount(size), home, time.monotonic() - began)
     return home / name
 
 
-def _gb(size: int) -> str:
-    return f"{size / 1e9:.3g} GB"
+def _amount(size: int) -> str:
+    return f"{size / 1e9:.3g} GB" if size >= 1e9 else f"{size / 1e6:.3g} MB"
 
 
 @contextlib.contextmanager

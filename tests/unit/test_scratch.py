@@ -73,7 +73,7 @@ def test_a_file_is_copied_once_and_found_again(index, local, said):
     inode = copy.stat().st_ino
     assert scratch.local_copy(index) == copy and copy.stat().st_ino == inode
     assert [text.partition(str(local))[0] for text in said()] == [
-        f"{index}: copied 7e-06 GB to ",
+        f"{index}: copied 0.007 MB to ",
         f"{index}: reading the copy in ",
     ]
 
@@ -160,7 +160,7 @@ def test_a_folder_that_is_none_is_one_line(index, said, monkeypatch, value, reas
 
 def test_no_room_is_one_line(index, local, said, monkeypatch):
     monkeypatch.setattr(scratch.shutil, "disk_usage", lambda path: SimpleNamespace(free=7100))
-    in_place(index, said, "7e-06 GB and a margin are needed, 7.1e-06 GB are free")
+    in_place(index, said, "0.007 MB and a margin are needed, 0.0071 MB are free")
     assert left(local) == []
 
 
@@ -347,3 +347,40 @@ def test_no_word_is_no_scratch(value):
 def test_a_word_with_a_line_end_is_refused():
     with pytest.raises(RemeasureError, match="scratch is"):
         scratch.export("/a\nrm -rf /")
+
+
+RULE = """
+configfile: f"{workflow.basedir}/config/config.yaml"
+include: "rules/common.smk"
+rule show:
+    output: "shown.txt"
+    shell: 'printf %s "${{REMEASURE_SCRATCH-none}}" > {output}'
+"""
+
+
+def test_a_profile_s_scratch_reaches_a_step_and_reruns_nothing(tmp_path, root):
+    project = tmp_path / "project"
+    project.mkdir()
+    for name in ("config", "rules", "scripts", "envs", "requirements.txt"):
+        (project / name).symlink_to(root / name)
+    (project / "Snakefile").write_text(RULE)
+    (project / "site").mkdir()
+    words = [sys.executable, "-m", "snakemake", "-s", "Snakefile", "-d", "work", "-c", "1", "shown.txt"]
+
+    def call(scratch_folder: str | None) -> tuple[str, str]:
+        more = f"default-resources:\n  mem_mb: 500\n  scratch: {scratch_folder}\n" if scratch_folder else ""
+        (project / "site" / "config.yaml").write_text(f"latency-wait: 5\n{more}")
+        run = subprocess.run(
+            [*words, "--profile", "site"],
+            cwd=project,
+            env=os.environ | {"SLURM_JOB_ID": "12", "MINE": "my disk"},
+            capture_output=True,
+            text=True,
+        )
+        assert run.returncode == 0, run.stderr
+        return (project / "work" / "shown.txt").read_text(), run.stdout + run.stderr
+
+    assert call('"/local/$SLURM_JOB_ID/{x}/${MINE}"')[0] == "/local/12/{x}/my disk"
+    assert "Nothing to be done" in call("/elsewhere")[1] and "Nothing to be done" in call(None)[1]
+    (project / "work" / "shown.txt").unlink()
+    assert call(None)[0] == "none"

@@ -7,8 +7,6 @@ import asyncio
 import contextlib
 import logging
 import resource
-import signal
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -16,6 +14,7 @@ from pathlib import Path
 
 import aiohttp
 
+from remeasure import interruption
 from remeasure.errors import RemeasureError
 from remeasure.executors import Call, Endpoint, Keeper, served
 from remeasure.executors.keys import Key
@@ -24,7 +23,6 @@ from remeasure.executors.payload import Payloads
 from remeasure.executors.pool import Address, Pool
 from remeasure.executors.replies import HOPELESS, PASSING, Failure, Outcome, entry_of
 from remeasure.executors.transport import Transport
-from remeasure.interruption import Terminated
 from remeasure.records import JournalEntry
 
 log = logging.getLogger("remeasure.http")
@@ -35,8 +33,6 @@ _DRAIN_S = 10.0
 # So many failed requests in a row, no outcome between, are an outage and not bad luck.
 _FAILED_IN_A_ROW = 25
 _OTHER_FILES = 100
-# Told again within this time is told once: a job system tells a process directly and through its parents.
-_SAME_TELLING_S = 1.0
 # The end of a job reaches a server and us in one moment; a broken connection may be seen a little earlier.
 _MOMENT_S = 0.1
 # Rough tokens of an image where a limit of tokens per minute is kept; replaced by what the server counts.
@@ -130,33 +126,16 @@ class HttpExecutor:
     @contextlib.contextmanager
     def _signals(self) -> Iterator[None]:
         """Let SIGINT and SIGTERM end the step in order: what is in flight is waited for, and kept."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        task, told_at = asyncio.current_task(), None
+        with interruption.told_in_loop(self._told, _DRAIN_S):
+            try:
+                yield
+            except asyncio.CancelledError:
+                if self._stopped is None:
+                    raise
 
-        def told(reason: KeyboardInterrupt) -> None:
-            nonlocal told_at
-            if told_at is None:
-                told_at = self._loop.time()
-                log.warning("told to end: waiting up to %g s for what is in flight", _DRAIN_S)
-                self._end(reason)
-                self._loop.call_later(_DRAIN_S, task.cancel)
-            elif self._loop.time() - told_at > _SAME_TELLING_S:
-                task.cancel()  # the second time
-
-        before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-        self._loop.add_signal_handler(signal.SIGINT, told, KeyboardInterrupt())
-        self._loop.add_signal_handler(signal.SIGTERM, told, Terminated())
-        try:
-            yield
-        except asyncio.CancelledError:
-            if self._stopped is None:
-                raise
-        finally:
-            for number, handler in before.items():
-                self._loop.remove_signal_handler(number)
-                signal.signal(number, handler)
+    def _told(self, reason: KeyboardInterrupt) -> None:
+        log.warning("told to end: waiting up to %g s for what is in flight", _DRAIN_S)
+        self._end(reason)
 
     def _end(self, reason: BaseException) -> None:
         """Send nothing more; the first reason is the one that is raised in the end."""
