@@ -38,10 +38,10 @@ class Made:
 def table(cluster, tmp_path_factory) -> Made:
     """The literal command in a fresh clone; only Snakemake's first look at jobs is made earlier."""
     made = clone(tmp_path_factory.mktemp("table") / "project")
-    return Made(made, made.run(limit_s=540))
+    return Made(made, made.run(limit_s=900))
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(960)
 def test_the_literal_command_makes_the_table_from_a_fresh_clone(table):
     lines = table.made.path(TABLE).read_text().splitlines()
     assert lines[0] == "bench,naive,traf,base,lora,run"
