@@ -74,9 +74,10 @@ def grouped(cluster: VirtualCluster, folder: Path) -> list[str]:
         made = clone(folder / ("grouped" if groups else "single"))
         shutil.copytree(ROOT / "results/ci", made.path("results/ci"))
         shutil.copytree(ROOT / ".snakemake/metadata", made.path(".snakemake/metadata"))
+        # Members of a group must ask for the same model of GPU: none of the searches asks for one here.
+        made.change("config/runs/embedded.yaml", ", search: {gpu: 1, gpu_model: a10g}}", "}")
+        made.change("config/runs/embedded.yaml", "\n      search: {gpu: 1, gpu_model: a10g}", "")
         if groups:
-            # A group has one set of resources, and its members' GPUs must be of one model.
-            made.change("config/runs/embedded.yaml", "search: {gpu: 1, gpu_model: a10g}}", "search: {}}")
             with open(made.path("slurm/config.yaml"), "a") as profile:
                 profile.write("\ngroups: {search: searches}\ngroup-components: {searches: 6}\n")
         before = {name: made.path(name).read_bytes() for name in RANKINGS}

@@ -125,8 +125,6 @@ def slurm_conf(layout: Layout, options: Options, host: str) -> str:
         # process groups, the memory of a model server, which has its own, would not be counted.
         "ProctrackType=proctrack/linuxproc",
         "TaskPlugin=task/none",
-        "SwitchType=switch/none",
-        "MpiDefault=none",
         # Memory is looked at every second, and what holds more than it asked for is killed.
         "JobAcctGatherType=jobacct_gather/linux",
         "JobAcctGatherFrequency=task=1",

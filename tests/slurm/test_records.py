@@ -2,6 +2,7 @@
 
 import os
 
+import pytest
 import virtual_cluster
 from cluster_files import Layout, Options, gres_conf, slurm_conf
 from slurmkit import megabytes, read_known, seconds
@@ -67,11 +68,23 @@ def test_without_root_nothing_is_tried(monkeypatch, tmp_path, capsys):
     assert not (tmp_path / "cluster").exists()
 
 
-def test_a_real_configuration_is_never_replaced(monkeypatch, tmp_path):
-    real = tmp_path / "slurm.conf"
-    real.write_text("ClusterName=real\n")
-    monkeypatch.setattr(virtual_cluster, "SYSTEM_CONFIG", real)
+@pytest.mark.parametrize("is_link", [False, True])
+def test_a_sites_configuration_is_never_replaced(monkeypatch, tmp_path, is_link):
+    written, config = tmp_path / "shared.conf", tmp_path / "slurm.conf"
+    written.write_text("ClusterName=real\n")
+    config.symlink_to(written) if is_link else written.rename(config)
+    monkeypatch.setattr(virtual_cluster, "SYSTEM_CONFIG", config)
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    assert "is a real file: this machine belongs to a cluster" in virtual_cluster.obstacle()
+    assert "is not ours: this machine belongs to a cluster" in virtual_cluster.obstacle()
     assert virtual_cluster.main(["up", "--folder", str(tmp_path / "cluster")]) == 2
-    assert real.read_text() == "ClusterName=real\n"
+    assert config.read_text() == "ClusterName=real\n" and config.is_symlink() == is_link
+
+
+def test_the_link_of_another_virtual_cluster_is_taken_over(monkeypatch, tmp_path):
+    written, config = tmp_path / "other.conf", tmp_path / "slurm.conf"
+    written.write_text("ClusterName=remeasure27110\n")
+    config.symlink_to(written)
+    monkeypatch.setattr(virtual_cluster, "SYSTEM_CONFIG", config)
+    monkeypatch.setattr(virtual_cluster, "missing", lambda options: [])
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    assert virtual_cluster.obstacle() is None

@@ -277,12 +277,17 @@ def obstacle(options: files.Options | None = None) -> str | None:
     """Return why no virtual cluster can be had on this machine; null where it can."""
     if os.geteuid() != 0:
         return "a virtual SLURM cluster needs root: its nodes share one machine"
-    if SYSTEM_CONFIG.exists() and not SYSTEM_CONFIG.is_symlink():
-        return f"{SYSTEM_CONFIG} is a real file: this machine belongs to a cluster, which is left alone"
+    if SYSTEM_CONFIG.exists() and not _is_ours(SYSTEM_CONFIG):
+        return f"{SYSTEM_CONFIG} is not ours: this machine belongs to a cluster, which is left alone"
     packages = missing(options or files.Options())
     if packages and not shutil.which("apt-get"):
         return f"missing and no apt-get to install it: {', '.join(packages)}"
     return None
+
+
+def _is_ours(config: Path) -> bool:
+    """Return whether a configuration is a link to one that a virtual cluster wrote."""
+    return config.is_symlink() and config.read_text(errors="replace").startswith("ClusterName=remeasure")
 
 
 def missing(options: files.Options) -> list[str]:
