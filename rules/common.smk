@@ -37,7 +37,8 @@ except RemeasureError as error:
 
 driver.end_promptly()
 FILES = Wiring(PLAN)
-NEEDS = RuleResources(SITE)
+NEEDS = RuleResources(SITE, driver.usual(workflow.resource_settings.default_resources))
+driver.note_on_killed()
 
 # Rules say `python $SCRIPTS/x.py`: to run a printed command by hand, `export SCRIPTS=scripts` first. Without
 # conda the python that runs Snakemake runs the scripts; with it the environment's own. A cluster tells every

@@ -4,7 +4,7 @@ A run says it beside the model, encoder or corpus that needs it (``needs:``); wh
 rule says. Rules never say where something runs: which partition has such machines stands in ``slurm/``.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
@@ -73,10 +73,12 @@ class RuleResources:
 
     Args:
         site: the cluster that jobs may be sent to (``cluster.site.Site``); null: none is described.
+        usual: what the profile says for every job, by resource: what a rule says would beat it.
     """
 
-    def __init__(self, site: "Site | None" = None) -> None:
+    def __init__(self, site: "Site | None" = None, usual: Mapping[str, Any] | None = None) -> None:
         self._site = site
+        self._usual = usual or {}
 
     def threads(self, find: Callable[[Any], Needs], usual: int) -> Callable[[Any], int]:
         """Return a function of wildcards for ``threads:``.
@@ -100,7 +102,7 @@ class RuleResources:
         """
 
         def first(wildcards) -> Needs:
-            found = find(wildcards)
+            found = self._site.here(find(wildcards)) if self._site else find(wildcards)
             return msgspec.structs.replace(
                 found, mem_mb=found.mem_mb or mem_mb, runtime_min=found.runtime_min or runtime
             )
@@ -121,8 +123,16 @@ class RuleResources:
         }
         # Only where they decide something: what a rule says beats what the profile says for every job.
         if self._site and not self._site.gpus.typed:
-            named["slurm_partition"] = lambda wildcards: self._site.extra_resources(first(wildcards))[
-                "slurm_partition"
-            ]
-            named["constraint"] = lambda wildcards: self._site.extra_resources(first(wildcards))["constraint"]
+            named["slurm_partition"] = lambda wildcards: self._partition(first(wildcards))
+            named["constraint"] = lambda wildcards: self._constraint(first(wildcards))
         return named
+
+    def _partition(self, needs: Needs) -> str | None:
+        found = self._site.extra_resources(needs)["slurm_partition"]
+        return found or self._usual.get("slurm_partition")
+
+    def _constraint(self, needs: Needs) -> str | None:
+        """Return the feature that leads to the GPU, and what the profile wants of every node."""
+        found = [self._usual.get("constraint"), self._site.extra_resources(needs)["constraint"]]
+        words = [f"({word})" if "|" in word else word for word in found if word]
+        return "&".join(words) or None

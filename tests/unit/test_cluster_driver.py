@@ -8,12 +8,6 @@ from remeasure.fingerprint import SCRIPTS
 ROOT = SCRIPTS.parent
 
 
-def test_no_rule_of_ours_says_retries_or_run():
-    for path in [ROOT / "Snakefile", *sorted((ROOT / "rules").glob("*.smk"))]:
-        words = [line.strip() for line in path.read_text().splitlines()]
-        assert not [word for word in words if word.startswith(("retries:", "run:"))], path
-
-
 def test_our_default_profile_decides_nothing():
     [path] = hazards.default_profiles(ROOT)  # an empty folder would fail every call
     assert path == ROOT / "profiles" / "default" / "config.yaml" and hazards.taken_over(path) == []

@@ -8,6 +8,7 @@ import pytest
 
 from remeasure.cluster import site
 from remeasure.errors import RemeasureError
+from remeasure.needs import Needs
 
 FILE = """
 partitions:
@@ -158,3 +159,35 @@ def test_a_mistake_in_the_file_is_one_line(tmp_path, text, said):
 def test_a_missing_file_is_one_line(tmp_path):
     with pytest.raises(RemeasureError, match="nowhere.yaml: No such file"):
         site.load(tmp_path / "nowhere.yaml")
+
+
+MIXED = "partitions: {gpu: {max_gpu: 4, available_gpu_models: [h100, a10g]}}\n"
+
+
+def test_without_types_every_model_of_a_mixed_partition_needs_its_feature(tmp_path):
+    with pytest.raises(
+        RemeasureError, match="partitions.gpu: has h100, a10g, but without types .* a10g; name"
+    ):
+        load(tmp_path, MIXED + "gpus: {typed: false, features: {h100: hopper}}")
+    load(tmp_path, MIXED + "gpus: {typed: false, features: {h100: hopper, a10g: ampere}}")
+    load(tmp_path, MIXED + "gpus: {typed: true}")
+
+
+@pytest.mark.parametrize("time", ["4:00:00", "12:30"])
+def test_a_time_that_yaml_reads_to_base_60_is_refused(tmp_path, time):
+    with pytest.raises(RemeasureError, match=f"max_runtime: {time} is read to base 60 by YAML"):
+        load(tmp_path, f"partitions: {{cpu: {{max_runtime: {time}, max_threads: 8}}}}")
+    quoted = load(tmp_path, "partitions:\n  cpu:\n    max_runtime: '4:00:00'\n")
+    assert quoted.partitions["cpu"].max_runtime_min() == 240
+
+
+def test_a_site_says_what_it_has_in_place_of_a_model(tmp_path):
+    instead = "gpus: {instead: {h100: nvidia_h100_80gb_hbm3}}"
+    found = load(tmp_path, MIXED.replace("h100", "nvidia_h100_80gb_hbm3") + instead)
+    asked = Needs(gpu=1, gpu_model="h100")
+    assert found.here(asked) == Needs(gpu=1, gpu_model="nvidia_h100_80gb_hbm3")
+    assert found.here(Needs(gpu=1, gpu_model="a10g")).gpu_model == "a10g"
+    assert found.here(Needs()).gpu_model is None
+    assert (found.fits(asked), found.fits(found.here(asked))) == (None, "gpu")
+    with pytest.raises(RemeasureError, match="'a100': no partition lists that model"):
+        load(tmp_path, MIXED + "gpus: {instead: {h100: a100}}")

@@ -65,6 +65,23 @@ def test_where_gpus_have_no_types_the_partition_and_its_feature_lead_to_the_mode
     assert (plain["slurm_partition"], plain["constraint"]) == (None, None)
 
 
+def test_what_the_profile_wants_of_every_node_is_kept_beside_the_feature():
+    def asked(needs, **usual):
+        here = site(typed=False, features={"h100": "h100|h200"})
+        named = RuleResources(here, usual).of(lambda _: needs, mem_mb=800, runtime=30)
+        return named["slurm_partition"](None), named["constraint"](None)
+
+    gpu = Needs(gpu=1, gpu_model="h100")
+    assert asked(gpu, constraint="ib", slurm_partition="cpu,big") == ("big", "ib&(h100|h200)")
+    assert asked(Needs(), constraint="ib", slurm_partition="cpu,big") == ("cpu,big", "ib")
+    assert asked(gpu) == ("big", "(h100|h200)")
+
+
+def test_a_site_that_has_another_model_is_sent_that():
+    here = Site({"big": Partition(max_gpu=1, available_gpu_models=["a100"])}, Gpus(instead={"h100": "a100"}))
+    assert granted(Needs(gpu=1, gpu_model="h100"), site=here)["gpu_model"] == "a100"
+
+
 def test_a_model_of_gpu_without_a_number_is_one_line():
     needs = EncoderNeeds(embed=Needs(gpu_model="a10g"))
     with pytest.raises(RemeasureError, match=r"^here\.embed: gpu_model 'a10g' but gpu: 0; say how many"):

@@ -79,7 +79,10 @@ def ask(words: list[str], timeout_s: float = 30.0, stdin: str = "") -> Answer:
             "busy: wait, or tell its administrators"
         )
     complaint = b"".join(complaints).decode(errors="replace")
-    return Answer(status, said.decode(errors="replace"), last_line(complaint))
+    lines = [line for line in complaint.splitlines() if line.strip()]
+    if len(lines) > 1 and lines[-1].rstrip().endswith("Unspecified error"):
+        lines.pop()  # the line before it says what it is
+    return Answer(status, said.decode(errors="replace"), last_line("\n".join(lines)))
 
 
 def last_line(text: str, limit: int = 300) -> str:

@@ -6,14 +6,17 @@ calls it in the main process of a real run only, never in a job, a dry run or fo
 
 import asyncio
 import atexit
+import contextlib
 import os
 import re
 import shlex
 import signal
 import sys
 import time
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 from remeasure.cluster import commands, hazards, queue, site, standins, watchdog
 from remeasure.errors import RemeasureError
@@ -44,6 +47,34 @@ def end_promptly() -> None:
             await asyncio.sleep(min(left, _NAP_S))
 
     RemoteExecutor.sleep = sleep
+
+
+def usual(defaults: Mapping[str, Any] | None) -> dict[str, str]:
+    """Return the words of a profile's default-resources that rules must not beat, as they are written.
+
+    Args:
+        defaults: ``workflow.resource_settings.default_resources``.
+    """
+    raw = {
+        name: getattr((defaults or {}).get(name), "raw", None) for name in ("slurm_partition", "constraint")
+    }
+    return {name: value.strip("'\"") for name, value in raw.items() if isinstance(value, str) and value}
+
+
+def note_on_killed() -> None:
+    """Say what a driver left that was killed here: Snakemake itself will only speak of its lock."""
+    lease = FOLDER / LEASE
+    with contextlib.suppress(OSError, RemeasureError):
+        if not lease.stat().st_size or holder_of(lease) is not None:
+            return
+        left = left_over(Path.cwd())
+        print(
+            "note: a driver was killed here. "
+            + (f"{_about_left_over(left)}. " if left else "None of its jobs is left. ")
+            + "Give its lock back with `snakemake --unlock`; scripts/submit.py does all of it",
+            file=sys.stderr,
+            flush=True,
+        )
 
 
 def attach(workflow) -> None:
@@ -106,7 +137,9 @@ def _attach(workflow) -> None:
         return
     file = partitions_file(workflow)
     if file is not None:
-        hazards.check_needs(jobs, site.load(file), file)
+        here = site.load(file)
+        hazards.check_needs(jobs, here, file)
+        hazards.check_refused(jobs, here)
     silent_s, away_s = watchdog.limits()
     run = _run_name(workflow)
     folder = FOLDER.absolute()

@@ -4,12 +4,13 @@ Source: what was seen with Snakemake 9.27 and snakemake-executor-plugin-slurm 2.
 """
 
 import os
+import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from remeasure.cluster import site
+from remeasure.cluster import commands, site
 from remeasure.errors import RemeasureError
 from remeasure.yaml_files import read_yaml
 
@@ -104,6 +105,44 @@ def check_needs(jobs: list, here: site.Site, file: Path) -> None:
             f"{file}: no partition holds {said}; add one, raise its limits, or correct the needs in "
             "config/runs/"
         )
+
+
+# What passes by itself: such a job waits in the queue until nodes are there.
+_PASSING = re.compile(r"not available|busy|down|drained|reserved|draining", re.IGNORECASE)
+_MOST_KINDS = 60
+
+
+def check_refused(jobs: list, here: site.Site) -> None:
+    """Refuse to begin where the scheduler would not take a job: account, partition, limits, constraint.
+
+    Each kind of job is shown to it once (``sbatch --test-only``); nothing is submitted.
+    """
+    kinds: dict[tuple[str, ...], str] = {}
+    for job in jobs:
+        kinds.setdefault(_words(job, here), job.rule.name)
+    for words, rule in list(kinds.items())[:_MOST_KINDS]:
+        answer = commands.ask(["sbatch", "--test-only", *words, "--wrap=true"])
+        if answer.status != 0 and not _PASSING.search(answer.complaint):
+            raise RemeasureError(
+                f"rule {rule}: the scheduler would refuse it: {answer.complaint} (sbatch {' '.join(words)}); "
+                "correct slurm/config.yaml or slurm/partitions.yaml, `snakemake preflight --profile slurm` "
+                "says more"
+            )
+
+
+def _words(job, here: site.Site) -> tuple[str, ...]:
+    """Return the arguments that decide whether a job is taken, as the executor gives them."""
+    asked, given = _asked(job), job.resources.get
+    words = [f"--partition={given('slurm_partition') or here.fits(asked)}"]
+    words += [f"--account={given('slurm_account')}"] if given("slurm_account") else []
+    words += [f"--qos={given('qos')}"] if given("qos") else []
+    words += [f"--constraint={given('constraint')}"] if given("constraint") else []
+    words += [f"--cpus-per-task={asked.threads or 1}"]
+    words += [f"--mem={asked.mem_mb}"] if asked.mem_mb else []
+    words += [f"--time={asked.runtime_min}"] if asked.runtime_min else []
+    if asked.gpu:
+        words.append(f"--gpus={asked.gpu_model}:{asked.gpu}" if asked.gpu_model else f"--gpus={asked.gpu}")
+    return tuple(words)
 
 
 def _asked(job) -> _Asked:

@@ -9,8 +9,10 @@ import re
 from pathlib import Path
 from typing import Annotated, Any, Protocol
 
+import msgspec
 from msgspec import Meta
 
+from remeasure import needs as needs_module
 from remeasure.errors import RemeasureError, did_you_mean
 from remeasure.yaml_files import Settings, convert, read_yaml
 
@@ -95,6 +97,8 @@ class Gpus(Settings, kw_only=True):
     """Whether the scheduler knows models (``gpu:h100:2``); without, partitions and constraints decide."""
     features: dict[str, str] = {}
     """Constraint that leads to nodes with a model, for a site whose GPUs have no type."""
+    instead: dict[str, str] = {}
+    """What the site has, or how it spells it, in place of a model that steps name."""
 
 
 class Site:
@@ -103,6 +107,11 @@ class Site:
     def __init__(self, partitions: dict[str, Partition], gpus: Gpus | None = None) -> None:
         self.partitions = partitions
         self.gpus = gpus or Gpus()
+
+    def here(self, needs: needs_module.Needs) -> needs_module.Needs:
+        """Return a need with the model of GPU that this site has for the one that is named."""
+        model = self.gpus.instead.get(needs.gpu_model or "")
+        return msgspec.structs.replace(needs, gpu_model=model) if model else needs
 
     def fits(self, needs: Needs) -> str | None:
         """Return the partition that the executor chooses for a need; null where none can hold it."""
@@ -163,6 +172,14 @@ def load(path: Path) -> Site:
             contradict.
     """
     raw = read_yaml(path)
+    # YAML 1.1 reads 4:00:00 as 14400, and the executor takes that for minutes.
+    base_60 = re.search(
+        r"max_runtime:\s*(\d+(?::\d+)+)\s*(?:[,}#]|$)", path.read_text(encoding="utf-8"), re.M
+    )
+    if base_60:
+        raise RemeasureError(
+            f"{path}: max_runtime: {base_60[1]} is read to base 60 by YAML; put it in quotes, or write 4h"
+        )
     for key in raw:
         if key not in _SECTIONS:
             hint = did_you_mean(key, _SECTIONS)
@@ -182,11 +199,20 @@ def load(path: Path) -> Site:
             raise RemeasureError(f"{place}.max_runtime: {error}; write 720, 12h or 1-12:00:00") from None
         if partition.available_gpu_models and not partition.max_gpu:
             raise RemeasureError(f"{place}: lists GPU models but no max_gpu; say how many one job may have")
-    for model in gpus.features:
+    for model in [*gpus.features, *gpus.instead.values()]:
         offered = {m for p in partitions.values() for m in p.available_gpu_models or ()}
         if model not in offered:
             hint = did_you_mean(model, offered)
-            raise RemeasureError(f"{path}: gpus.features.{model}: no partition lists that model{hint}")
+            raise RemeasureError(f"{path}: gpus: {model!r}: no partition lists that model{hint}")
+    for name, partition in partitions.items():
+        unmarked = [model for model in partition.available_gpu_models or () if model not in gpus.features]
+        if not gpus.typed and unmarked and len(partition.available_gpu_models) > 1:
+            models = ", ".join(partition.available_gpu_models)
+            raise RemeasureError(
+                f"{path}: partitions.{name}: has {models}, but without types nothing leads a job to "
+                f"{unmarked[0]}; name the node feature that stands for it, "
+                f"`gpus: {{features: {{{unmarked[0]}: …}}}}`"
+            )
     return Site(partitions, gpus)
 
 

@@ -239,7 +239,8 @@ def _needs(
 ) -> _Found:
     """Find a partition for each need and ask the scheduler whether it takes such a job."""
     asked: dict[tuple[str, ...], str] = {}
-    for name, need in needs.items():
+    for name, named in needs.items():
+        need = here.here(named)
         partition = here.fits(need)
         if partition is None:
             yield (
