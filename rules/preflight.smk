@@ -7,11 +7,10 @@ localrules:
     preflight,
 
 
-# Its list belongs on the terminal, not in a log: Snakemake hands standard error over. The profile's retries are for
-# jobs: a list of problems is asked for once.
+# All problems of the configured run in one list; exit code 2 where there are any. It belongs on the terminal, not in
+# a log: Snakemake hands standard error over. The profile's retries are for jobs: a list is asked for once.
 rule preflight:
     retries: 0
-    """All problems of the configured run in one list; exit code 2 where there are any."""
     handover: True
     conda:
         "../envs/core.yaml"
