@@ -107,9 +107,9 @@ def test_every_step_is_sent_where_its_model_runs(plan):
 
 def test_steps_that_read_a_whole_corpus_ask_for_enough(plan):
     large = {
-        "select_pages_as_job": ("12000", "720"),
+        "select_pages_as_job": ("12000", "240"),
         "build_items_as_job": ("10000", "60"),
-        "build_requests_as_job": ("4000", "480"),
+        "build_requests_as_job": ("4000", "120"),
     }
     for rule, asked in large.items():
         mine = {(r["mem_mb"], r["runtime"]) for name, r in jobs_of(plan[0]) if name == rule}
