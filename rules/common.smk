@@ -16,7 +16,7 @@ from remeasure import obstacles, scratch, timing
 from remeasure.cluster import driver, site
 from remeasure.errors import RemeasureError
 from remeasure.fingerprint import code_of, study_code
-from remeasure.needs import RuleResources
+from remeasure.needs import Needs, RuleResources
 from remeasure.plan import Plan
 from remeasure.preamble import browser_options, check_config
 from remeasure.wiring import Wiring, as_json, as_options, watching

@@ -2,6 +2,7 @@
 #
 # Needs: pages.jsonl, an archive; corpora.<corpus>.parts above 1. Makes: results/{run}/corpora/{corpus}/parts/{part}/
 # with the same files as the corpus has, and from all parts tiles/, passages/ and {encoder}/descriptors.h5.
+# Small steps that read such a corpus whole are jobs as well (the last three rules).
 
 
 use rule render_tiles as render_part with:
@@ -188,3 +189,40 @@ ruleorder: merge_tiles > render_tiles
 ruleorder: merge_ocr > read_tiles
 ruleorder: merge_passages > extract_text
 ruleorder: merge_vectors > embed
+
+
+# A corpus that is worth parts is too large for the login node: the same steps as jobs. Memory was measured with
+# 700,000 pages; time is for the Wikipedia of `paper` (archive 111 GB, passages 65 GB) at 100 MB/s.
+
+
+use rule select_pages as select_pages_as_job with:
+    wildcard_constraints:
+        run=FILES.large("pages"),
+    localrule: False
+    # 0.5 kB a page: 3.7 GB for 7.1 million, and the archive reader's cache. The archive is read twice, for its own
+    # checksum and for its hash: 37 minutes; then every entry is looked at.
+    resources:
+        **NEEDS.of(lambda wildcards: Needs(), mem_mb=12000, runtime=240),
+
+
+use rule build_items as build_items_as_job with:
+    wildcard_constraints:
+        run=FILES.large("items"),
+    localrule: False
+    # 0.7 kB a page: 4.8 GB for 7.1 million. Minutes.
+    resources:
+        **NEEDS.of(lambda wildcards: Needs(), mem_mb=10000, runtime=60),
+
+
+use rule build_requests as build_requests_as_job with:
+    wildcard_constraints:
+        run=FILES.large("requests"),
+    localrule: False
+    # Holds only what is shown. The passages are read twice, once for their hash: 22 minutes.
+    resources:
+        **NEEDS.of(lambda wildcards: Needs(), mem_mb=4000, runtime=120),
+
+
+ruleorder: select_pages_as_job > select_pages
+ruleorder: build_items_as_job > build_items
+ruleorder: build_requests_as_job > build_requests

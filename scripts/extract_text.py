@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from remeasure import cli, jsonl, parts, passages, provenance
+from remeasure import archive_record, cli, jsonl, parts, passages, provenance
 from remeasure.archive import Archive
 from remeasure.errors import RemeasureError
 from remeasure.options import decode
@@ -101,6 +101,7 @@ def work(args: argparse.Namespace) -> None:
         outputs=[args.passages_out, args.extraction_out],
         packages=["libzim", "lxml", "tokenizers", "trafilatura"],
         counts=dict(counts),
+        known=archive_record.known_hash(archive, args.pages),
     )
     progress.finish()
     log.info("extracted=%(extracted)d empty=%(empty)d failed=%(failed)d passages=%(passages)d", counts)

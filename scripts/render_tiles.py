@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from remeasure import browser, cli, images, jsonl, parts, provenance, rendered
+from remeasure import archive_record, browser, cli, images, jsonl, parts, provenance, rendered
 from remeasure.archive import Archive
 from remeasure.capture import RenderSettings
 from remeasure.errors import RemeasureError
@@ -179,6 +179,7 @@ def work(args: argparse.Namespace) -> None:
         packages=["libzim", "playwright"],
         counts=dict(counts),
         facts=facts_of(archive, facts),
+        known=archive_record.known_hash(archive, args.pages),
     )
     # Other parts of the corpus may be at work in the same folder.
     spool.remove([job.key for job in job_list] if part else None)

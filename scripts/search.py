@@ -91,11 +91,19 @@ def work(args: argparse.Namespace) -> None:
     if not n_items:
         args.out.unlink()
         raise RemeasureError(f"{args.items}: holds no questions; see the step that makes them")
-    write_record(args, settings, inputs, index, hits)
+    # Hashed when they were opened; a large index takes minutes.
+    hashed = {args.text_index: index.sha256} | ({args.photo_index: photo.index.sha256} if photo else {})
+    known = {str(path): sha256 for path, sha256 in hashed.items() if sha256}
+    write_record(args, settings, inputs, index, hits, known)
 
 
 def write_record(
-    args: argparse.Namespace, settings: SearchSettings, inputs: list[Path], index: OpenIndex, hits: Hits
+    args: argparse.Namespace,
+    settings: SearchSettings,
+    inputs: list[Path],
+    index: OpenIndex,
+    hits: Hits,
+    known: dict[str, str],
 ) -> None:
     """Write the stage record, with how many questions have a relevant page up to each rank."""
     provenance.write_stage(
@@ -118,6 +126,7 @@ def write_record(
             # Equal in arms that may be compared: they search the same units.
             "order_sha256": vectors.order_sha256(index.order),
         },
+        known=known,
     )
     log.info(
         "%s: relevant page found at 1: %d, at %d: %d, of %d questions",

@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 
 from remeasure import cli, jsonl, provenance, selection
+from remeasure.archive import Archive
 from remeasure.errors import RemeasureError
 from remeasure.options import decode
 
@@ -40,6 +41,8 @@ def work(args: argparse.Namespace) -> None:
         outputs=[args.out],
         packages=["libzim"],
         counts=counts,
+        # By it and by its time later stages know the archive again without hashing it (archive_record).
+        facts={"archive": Archive(args.archive).identity},
     )
 
 

@@ -41,6 +41,8 @@ class OpenIndex(NamedTuple):
     order: tuple[str, ...]
     position: dict[str, int]
     identity: vectors.Identity
+    sha256: str | None = None
+    """Of its file, where it was read to check it."""
 
     def search(self, query: np.ndarray, k: int) -> list[tuple[str, float]]:
         """Return the best k (id, score) for a vector of shape (dim,), best first."""
@@ -66,10 +68,11 @@ def open_index(index: Path, record: Path, order: Path) -> OpenIndex:
         raise RemeasureError(f"{order}: not the order that {record} was written for; rerun build_index")
     written = list(facts.outputs.values())
     place = scratch.local_copy(index, written[0] if len(written) == 1 else None)
-    if place.is_file() and sha256_file(place) not in written:
+    sha256 = sha256_file(place) if place.is_file() else None
+    if sha256 is not None and sha256 not in written:
         raise RemeasureError(f"{index}: not the index that {record} was written for; rerun build_index")
     opened = vectors.read_index(place, len(ids), identity.dim, mapped=place != index)
-    return OpenIndex(opened, ids, {name: row for row, name in enumerate(ids)}, identity)
+    return OpenIndex(opened, ids, {name: row for row, name in enumerate(ids)}, identity, sha256)
 
 
 def check_same_space(opened: OpenIndex, query: vectors.Identity, place: Path) -> None:

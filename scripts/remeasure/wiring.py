@@ -122,6 +122,42 @@ class Wiring:
                 found.append(f"{re.escape(run)}(?=/corpora/(?:{corpora})/(?:{rest})/)")
         return "|".join(found) or "(?!)"
 
+    def large(self, step: str) -> str:
+        """Return what the wildcard ``run`` must match where a small step reads a corpus that is in parts.
+
+        A corpus that is worth parts is too large to be read on the login node: whole archives are hashed,
+        and lists of millions of pages held. A look-ahead ties the run to its corpora, as in ``parted``.
+
+        Args:
+            step: pages, items, or requests; an arm without evidence reads no corpus.
+        """
+        found = []
+        for run in self.plan.runs():
+            try:
+                rest = self._large(run, step)
+            except RemeasureError:  # said when that run is asked for
+                continue
+            if rest:
+                found.append(f"{re.escape(run)}(?=/(?:{'|'.join(rest)}))")
+        return "|".join(found) or "(?!)"
+
+    def _large(self, run: str, step: str) -> list[str]:
+        """Return patterns of the paths, below a run's folder, of what is made from corpora in parts."""
+        known = self.plan.run(run)
+        if step == "pages":
+            return [
+                f"corpora/{re.escape(name)}/" for name, corpus in known.corpora.items() if corpus.parts > 1
+            ]
+        found = []
+        for name in known.studies:
+            study = self.plan.study(name)
+            arms = "|".join(re.escape(arm) for arm, spec in study.arms.items() if spec.evidence != "none")
+            for bench in (*study.benches, *study.training_sets):
+                if known.corpora[self.plan.corpus_name(run, name, bench)].parts > 1:
+                    place = f"{re.escape(name)}/{re.escape(bench)}/"
+                    found.append(f"{place}(?:{arms})/" if step == "requests" else place)
+        return found
+
     def part_files(self, name: str) -> Callable[[Any], list[str]]:
         """A function of wildcards: one file of every part of a corpus, in order.
 

@@ -206,3 +206,17 @@ def test_the_needs_of_a_run_are_those_of_steps_that_go_to_nodes():
     found = cluster.needs_of(Plan(SCRIPTS.parent / "config"), "embedded")
     assert found["models.page-reader-smollm2"].gpu == 1
     assert {"corpora.factbook.render", "corpora.factbook.ocr", "corpora.factbook.text"} <= set(found)
+
+
+def test_a_corpus_that_a_single_bench_uses_has_needs_too():
+    """The paper asks about news in one bench alone."""
+    found = cluster.needs_of(Plan(SCRIPTS.parent / "config"), "paper")
+    assert [place for place in found if place.startswith("corpora.")] == [
+        "corpora.wikipedia.render",
+        "corpora.wikipedia.ocr",
+        "corpora.wikipedia.text",
+        "corpora.news.render",
+        "corpora.news.ocr",
+        "corpora.news.text",
+    ]
+    assert found["corpora.news.render"].mem_mb == 12000

@@ -10,10 +10,10 @@ import embed
 import search
 import train_adapter
 from encoderkit import item, text_encoder
-from remeasure import images, jsonl, vectors
+from remeasure import images, jsonl, provenance, vectors
 from remeasure.embedded.lines import text_lines, tile_lines
 from remeasure.encoders import adapter, photo_model
-from remeasure.files import sha256_bytes
+from remeasure.files import sha256_bytes, sha256_file
 from remeasure.records import (
     ImageRef,
     Item,
@@ -194,7 +194,9 @@ def flag_item(folder, name, number):
 
 
 @pytest.mark.models
-def test_questions_and_flags_find_their_pages(indexed, sources):
+def test_questions_and_flags_find_their_pages(indexed, sources, monkeypatch):
+    hashed = []
+    monkeypatch.setattr(provenance, "sha256_file", lambda path: hashed.append(path.name) or sha256_file(path))
     items = [item(f"capital-{name}", f"What is the capital of {name.title()}?", (name,)) for name in FACTS]
     items += [flag_item(indexed, name, number) for number, name in enumerate(FACTS)]
     assert run_search(indexed, sources, items) == 0
@@ -204,6 +206,10 @@ def test_questions_and_flags_find_their_pages(indexed, sources):
     stage = jsonl.read_json(indexed / "retrieval.json", Stage)
     assert stage.facts["hits_at"] == {"1": 8, "2": 8, "3": 8}
     assert stage.counts == {"items": 8, "with_images": 4, "with_relevant": 8, "units": 4}
+    # Indexes were hashed when they were opened, and are not read again for the record.
+    assert "index.faiss" not in hashed and "items.jsonl" in hashed
+    for index in (indexed / "ocr-bge/index.faiss", indexed / "photo/index.faiss"):
+        assert stage.inputs[str(index)] == sha256_file(index)
     first = (indexed / "ranking.jsonl").read_bytes()
     assert run_search(indexed, sources, items) == 0 and (indexed / "ranking.jsonl").read_bytes() == first
 

@@ -124,8 +124,9 @@ def test_published_encoders_run_with_what_they_were_published_with():
 def rules() -> dict[str, str]:
     """The text of every rule that runs something, by name; below it that of the rule that it uses."""
     found: dict[str, str] = {}
-    for path in sorted((ROOT / "rules").glob("*.smk")):
-        for text in re.split(r"(?m)^ *(?=(?:use )?rule\b)", path.read_text())[1:]:
+    # In the order in which they are included: a rule that uses another one stands behind it.
+    for name in re.findall(r'(?m)^include: "(.+)"$', (ROOT / "Snakefile").read_text()):
+        for text in re.split(r"(?m)^ *(?=(?:use )?rule\b)", (ROOT / name).read_text())[1:]:
             head = re.match(r"(?:use rule (\w+) as (\w+)|rule(?: (\w+))?):?", text)
             name = head[2] or head[3] or f"rule {len(found) + 1}, named by code"
             found[name] = text + (found[head[1]] if head[1] else "")

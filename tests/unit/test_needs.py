@@ -148,3 +148,21 @@ def test_every_step_asks_for_the_gpu_that_its_model_names():
 )
 def test_only_models_on_the_login_node_are_asked_there(role, path, matches):
     assert bool(re.match(f"results/(?P<run>{FILES.on_login(role)})/", path)) is matches
+
+
+@pytest.mark.parametrize(
+    ("step", "path", "matches"),
+    [
+        ("pages", "results/paper/corpora/wikipedia/pages.jsonl", True),
+        ("pages", "results/paper/corpora/news/pages.jsonl", True),
+        ("pages", "results/paper/corpora/newsreel/pages.jsonl", False),
+        ("pages", "results/ci/corpora/factbook/pages.jsonl", False),
+        ("items", "results/paper/pixelrag/livevqa/items.jsonl", True),
+        ("items", "results/ci/pixelrag/livevqa/items.jsonl", False),
+        ("requests", "results/paper/pixelrag/nq/traf/qwen3-5-4b/requests.jsonl", True),
+        ("requests", "results/paper/pixelrag/nq/naive/qwen3-5-4b/requests.jsonl", False),
+        ("requests", "results/ci/pixelrag/nq/traf/page-reader-smollm2/requests.jsonl", False),
+    ],
+)
+def test_steps_that_read_a_whole_corpus_are_jobs_where_it_is_in_parts(step, path, matches):
+    assert bool(re.match(f"results/(?P<run>{FILES.large(step)})/", path)) is matches

@@ -6,7 +6,7 @@ from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
 
 import extract_text
-from remeasure import passages
+from remeasure import archive_record, passages
 from remeasure.errors import RemeasureError
 from zimkit import Given, write_pages, write_zim
 
@@ -101,6 +101,18 @@ def test_every_page_is_recorded_as_extracted_empty_or_failed(tmp_path, words):
     assert parts[0]["title"] == "full"
     record = json.loads((out / "passages.json").read_text())
     assert record["counts"] == {"extracted": 1, "empty": 1, "failed": 2, "passages": len(parts)}
+
+
+def test_the_archive_s_hash_is_the_one_that_the_record_of_its_pages_tells(tmp_path, words, monkeypatch):
+    told = {"a.zim": "5" * 64}
+    monkeypatch.setattr(
+        archive_record, "known_hash", lambda archive, pages: {str(archive.path): told[archive.path.name]}
+    )
+    entries = [Given("full", f"<html><title>Full</title><body><article>{PROSE}</article></body></html>")]
+    code, out = run(tmp_path, words, entries, {"full": "full"})
+    assert code == 0
+    record = json.loads((out / "passages.json").read_text())
+    assert record["inputs"][str(tmp_path / "a.zim")] == "5" * 64
 
 
 def test_no_passage_at_all_is_an_error_and_leaves_no_file(tmp_path, words, capsys):

@@ -20,7 +20,7 @@ from PIL import Image
 import merge_parts
 import render_tiles
 from processes import alive, family
-from remeasure import capture, parts, tiles
+from remeasure import archive_record, capture, parts, tiles
 from remeasure.errors import RemeasureError
 from zimkit import Given, write_pages, write_zim
 
@@ -577,3 +577,13 @@ def test_parts_have_the_tiles_of_one_job_and_another_number_of_parts_renders_not
     # Tiles of another quality are not taken for these.
     render_parts(corpus, archive, pages, 1, jpeg_quality=40)
     assert re.findall(r"(\d+) to render", capsys.readouterr().err) == ["6"]
+
+
+def test_the_archive_s_hash_is_the_one_that_the_record_of_its_pages_tells(tmp_path, monkeypatch):
+    """Seventy parts would each read 111 GB for it."""
+    archive = write_zim(tmp_path / "a.zim", [Given("plain", page("<p>One page.</p>"))])
+    pages = write_pages(tmp_path / "pages.jsonl", {"plain": "plain"})
+    told = {pages: {str(archive): "5" * 64}}
+    monkeypatch.setattr(archive_record, "known_hash", lambda opened, listed: told[listed])
+    assert render_tiles.main(options(tmp_path, archive, pages, browsers=1)) == 0
+    assert Result(tmp_path).record["inputs"][str(archive)] == "5" * 64

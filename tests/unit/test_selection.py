@@ -1,16 +1,20 @@
 """Which pages a run uses, and which set each belongs to."""
 
+import os
 from pathlib import Path
 
 import msgspec
 import pytest
 import yaml
 
-from remeasure import jsonl, selection
+from remeasure import archive_record, jsonl, provenance, selection
+from remeasure.archive import Archive
 from remeasure.corpora import zim_writer
 from remeasure.errors import RemeasureError
-from remeasure.records import Page
+from remeasure.files import sha256_file
+from remeasure.records import Page, Stage
 from remeasure.selection import Selection, Settings
+from zimkit import Given, write_zim
 
 SHARES = {"test": 0.4, "train": 0.2, "dev": 0.1, "tuning": 0.3}
 PARTS = Selection(salt="s", shares=SHARES)
@@ -115,6 +119,70 @@ def test_the_script_writes_pages_and_record(tmp_path):
     assert select_pages.main(options + out) == 0
     assert [page.path for page in jsonl.read(tmp_path / "pages.jsonl", Page)] == ["A", "long"]
     assert jsonl.read_json(tmp_path / "pages.json")["counts"] == {"archive": 3, "all": 2}
+
+
+@pytest.fixture
+def recorded(tmp_path):
+    """An archive and its page list, whose record tells a hash that is not the archive's."""
+    path, pages, record = archive(tmp_path / "a.zim"), tmp_path / "pages.jsonl", tmp_path / "pages.json"
+    pages.touch()
+
+    def write(**told):
+        usual = {
+            "stage": "select_pages",
+            "settings": {},
+            "code": "c",
+            "inputs": {str(path): "5" * 64},
+            "outputs": {str(pages): "6" * 64},
+            "facts": {"archive": Archive(path).identity},
+        }
+        jsonl.write_json(record, Stage(**(usual | told)))
+        os.utime(record, ns=(0, path.stat().st_mtime_ns + 1))
+        return path, pages, record
+
+    return write
+
+
+def test_the_hash_of_an_archive_is_taken_from_the_record_of_its_pages(recorded):
+    path, pages, _ = recorded()
+    assert archive_record.known_hash(Archive(path), pages) == {str(path): "5" * 64}
+
+
+def test_an_archive_that_changed_since_or_that_the_record_does_not_know_is_hashed(recorded):
+    path, pages, record = recorded()
+    os.utime(path, ns=(0, record.stat().st_mtime_ns))
+    assert archive_record.known_hash(Archive(path), pages) == {}
+    for told in ({"facts": {}}, {"facts": {"archive": "0" * 16}}, {"inputs": {"b.zim": "5" * 64}}):
+        recorded(**told)
+        assert archive_record.known_hash(Archive(path), pages) == {}, told
+    record.write_text("{")
+    assert archive_record.known_hash(Archive(path), pages) == {}
+    record.unlink()
+    assert archive_record.known_hash(Archive(path), pages) == {}
+
+
+def test_another_archive_in_its_place_is_hashed_whatever_time_it_carries(recorded):
+    path, pages, record = recorded()
+    write_zim(path.with_name("b.zim"), [Given("other", "<html><body>Other</body></html>")]).replace(path)
+    os.utime(path, ns=(0, 0))
+    assert path.stat().st_mtime_ns < record.stat().st_mtime_ns
+    assert archive_record.known_hash(Archive(path), pages) == {}
+
+
+def test_choosing_pages_hashes_the_archive_once_and_later_steps_know_it(tmp_path, monkeypatch):
+    import select_pages
+
+    path = archive(tmp_path / "a.zim")
+    os.utime(path, ns=(0, 0))
+    hashed = []
+    monkeypatch.setattr(
+        provenance, "sha256_file", lambda name: hashed.append(Path(name).name) or sha256_file(name)
+    )
+    out = ["--out", str(tmp_path / "pages.jsonl"), "--record", str(tmp_path / "pages.json")]
+    assert select_pages.main(["--archive", str(path), "--settings", '{"pages": {}}', *out]) == 0
+    assert hashed == ["a.zim", "pages.jsonl"]
+    told = archive_record.known_hash(Archive(path), tmp_path / "pages.jsonl")
+    assert told == {str(path): sha256_file(path)}
 
 
 @pytest.mark.models

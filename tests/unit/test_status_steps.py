@@ -1,5 +1,7 @@
 """Steps come from the rules' text and the plan; names of files stand nowhere else."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from remeasure.errors import RemeasureError
@@ -36,6 +38,12 @@ use rule bake as bake_on_login with:
     localrule: True
 
 
+use rule bake as bake_as_job with:
+    wildcard_constraints:
+        run=FILES.large("loaves"),
+    localrule: False
+
+
 ruleorder: toast > bake
 
 
@@ -70,6 +78,17 @@ def test_a_renamed_rule_has_its_own_files_and_a_copy_for_the_login_node_has_none
     assert bakery.maker("results/ci/toast.txt")[1].rule == "toast"
     with pytest.raises(KeyError):
         bakery["bake_on_login"]
+
+
+def test_a_copy_that_is_submitted_makes_its_runs_files_under_its_own_name(tmp_path, bakery):
+    assert bakery["bake_as_job"].constraint == ("large", "loaves")
+    assert bakery.maker("results/ci/monday/bread.json")[1].rule == "bake"
+    ours = RuleFiles(tmp_path, SimpleNamespace(large=lambda step: {"loaves": "big(?=/monday/)"}[step]))
+    _, made = ours.maker("results/big/monday/bread.json")
+    assert made.key == ("bake_as_job", "big_monday")
+    assert made.outputs == ("results/big/monday/bread.txt", "results/big/monday/bread.json")
+    assert made.log == "results/big/monday/logs/bake.log"
+    assert ours.maker("results/big/tuesday/bread.json")[1].rule == "bake"
 
 
 def test_of_two_rules_the_one_that_leaves_less_open_makes_a_file(tmp_path):
@@ -153,8 +172,14 @@ def test_parts_of_a_corpus_are_made_by_their_own_rules_and_put_together_by_other
     part = made[f"{news}/parts/9of9/tile-qwen/descriptors.h5"]
     assert part.key == ("embed_part", "paper_news_9of9_tile-qwen")
     assert f"{news}/parts/10of10/tiles/manifest.jsonl" not in made
+    assert made[f"{news}/pages.jsonl"].key == ("select_pages_as_job", "paper_news")
+    assert made["results/paper/pixelrag/livevqa/items.jsonl"].rule == "build_items_as_job"
+    asked = "results/paper/pixelrag/livevqa/{}/qwen3-5-4b/requests.jsonl"
+    assert made[asked.format("base")].rule == "build_requests_as_job"
+    assert made[asked.format("naive")].rule == "build_requests"
     small = {one.made.outputs[0]: one.made.rule for one in STEPS}
     assert small["results/ci/corpora/factbook/tiles/manifest.jsonl"] == "render_tiles"
+    assert small["results/ci/corpora/factbook/pages.jsonl"] == "select_pages"
 
 
 def test_what_is_brought_by_hand_is_a_step_of_its_own():

@@ -11,7 +11,7 @@ import pytest
 from conftest import copy_project
 
 COUNTS = {
-    "select_pages": 2,
+    "select_pages_as_job": 2,
     "render_part": 79,
     "extract_part": 79,
     "embed_part": 237,
@@ -19,10 +19,11 @@ COUNTS = {
     "merge_passages": 2,
     "merge_vectors": 6,
     "build_index": 6,
-    "build_items": 6,
+    "build_items_as_job": 6,
     "search": 18,
     "describe_executor": 2,
-    "build_requests": 24,
+    "build_requests": 6,
+    "build_requests_as_job": 18,
     "ask_shard": 37,
     "ask": 24,
     "build_judge_requests": 12,
@@ -31,6 +32,16 @@ COUNTS = {
     "make_table": 1,
     "publish_table": 1,
 }
+
+LOCAL_RULES = """
+from pathlib import Path
+from snakemake.api import SnakemakeApi
+from snakemake.settings.types import ResourceSettings
+
+with SnakemakeApi() as api:
+    called = api.workflow(resource_settings=ResourceSettings(), snakefile=Path("Snakefile"))
+    print(*(rule.name for rule in called._workflow.rules if rule.name in called._workflow._localrules))
+"""
 
 
 def call(project, *words: str) -> subprocess.CompletedProcess:
@@ -92,6 +103,33 @@ def test_every_step_is_sent_where_its_model_runs(plan):
     assert sum(resources.get("gpu_model") == "h100" for resources in asks) == 13
     for rule in ("render_part", "extract_part", "merge_tiles", "build_index", "grade", "ask_judge_on_login"):
         assert not any(int(r.get("gpu", 0)) for name, r in jobs if name == rule), rule
+
+
+def test_steps_that_read_a_whole_corpus_ask_for_enough(plan):
+    large = {
+        "select_pages_as_job": ("12000", "240"),
+        "build_items_as_job": ("10000", "60"),
+        "build_requests_as_job": ("4000", "120"),
+    }
+    for rule, asked in large.items():
+        mine = {(r["mem_mb"], r["runtime"]) for name, r in jobs_of(plan[0]) if name == rule}
+        assert mine == {asked}, rule
+
+
+def test_only_small_steps_stay_beside_the_planning_snakemake(project):
+    """A dry run does not tell where jobs go: Snakemake is asked what it will not submit."""
+    done = subprocess.run([sys.executable, "-c", LOCAL_RULES], capture_output=True, text=True, cwd=project)
+    assert done.returncode == 0, done.stderr
+    stay = COUNTS.keys() & set(done.stdout.split())
+    assert stay == {
+        "ask_judge_on_login",
+        "build_judge_requests",
+        "build_requests",
+        "describe_executor",
+        "grade",
+        "make_table",
+        "publish_table",
+    }
 
 
 def test_a_real_call_names_all_that_is_missing_before_anything_starts(project):

@@ -62,7 +62,8 @@ def needs_of(plan: Plan, run: str) -> dict[str, site.Needs]:
     }
     for name in encoders:
         found |= _each(f"encoders.{name}", settings.encoders[name].needs)
-    for name in dict.fromkeys(study.corpus for study in studies):
+    corpora = [name for study in studies for name in (study.corpus, *study.corpus_of_bench.values())]
+    for name in dict.fromkeys(corpora):
         found |= _each(f"corpora.{name}", settings.corpora[name].needs)
     return found
 

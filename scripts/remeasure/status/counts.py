@@ -12,7 +12,7 @@ from remeasure.errors import RemeasureError
 from remeasure.records import Status
 from remeasure.status import stage_files
 from remeasure.status.states import Seen
-from remeasure.status.steps import ASKING, Step
+from remeasure.status.steps import ASKING, WRITING, Step
 
 # A journal may hold answers to questions that were changed since; asking says how many.
 _OTHERS = re.compile(rb"(\d+) further outcomes belong to no request of this file")
@@ -41,7 +41,7 @@ def answers(seen: Iterable[Seen], work_dir: Path) -> dict[str, Count]:
     asked = {
         one.step.made.outputs[0].rpartition("/")[0]: _asked(one.step, work_dir)
         for one in seen
-        if one.step.made.rule in ASKING.values() and one.state == "done"
+        if one.step.made.rule in WRITING and one.state == "done"
     }
     found: dict[str, Count] = {}
     for one in seen:

@@ -13,6 +13,7 @@ from remeasure.errors import RemeasureError
 from remeasure.wiring import Wiring
 
 _BEGIN = re.compile(r"(?:use )?rule (?P<one>\w+)(?: as (?P<other>\w+) with)?:\Z")
+_LOCAL = "    localrule: True"
 _SECTION = re.compile(r" {4}(\w+):")
 # What the wildcard `run` must match, as a function of the wiring: run=FILES.parted("tiles")
 _CONSTRAINT = re.compile(r'run=FILES\.(\w+)\("(\w+)"\)')
@@ -54,6 +55,14 @@ class Rule(NamedTuple):
         return Made(self.name, own, tuple(out.format(**own) for out in self.outputs), self.log.format(**own))
 
 
+class Copy(NamedTuple):
+    """A rule that makes the files of another for some runs, as a job of its own name."""
+
+    name: str
+    of: str
+    constraint: tuple[str, str]
+
+
 class RuleFiles:
     """The rules of the project.
 
@@ -67,9 +76,16 @@ class RuleFiles:
 
     def __init__(self, folder: Path, files: Wiring | None = None) -> None:
         self._rules: dict[str, Rule] = {}
+        copies: list[Copy] = []
         for path in sorted(folder.glob("*.smk")):
             for rule in _read(path.read_text(encoding="utf-8").splitlines()):
-                self._rules[rule.name] = rule
+                if isinstance(rule, Copy):
+                    copies.append(rule)
+                else:
+                    self._rules[rule.name] = rule
+        for copy in copies:
+            original = self._rules[copy.of]
+            self._rules[copy.name] = original._replace(name=copy.name, constraint=copy.constraint)
         if not self._rules:
             raise RemeasureError(f"{folder}: holds no rule; restore it")
         outputs = [(output, rule) for rule in self._rules.values() for output in rule.outputs]
@@ -101,20 +117,27 @@ def _pattern(output: str, rule: Rule, files: Wiring | None) -> re.Pattern[str]:
     return re.compile(_WILDCARD.sub(r"(?P<\1>[^/]+)", text))
 
 
-def _read(lines: list[str]) -> Iterator[Rule]:
-    """Yield the rules of one file that have outputs of their own; a renamed copy makes the same files."""
-    name, section, constraint = None, "", None
+def _read(lines: list[str]) -> Iterator[Rule | Copy]:
+    """Yield the rules of one file that have outputs of their own, and copies that are submitted.
+
+    A copy that stays beside the planning Snakemake is never in a queue, where its name would be looked for.
+    """
+    name, original, section, constraint, local = None, None, "", None, False
     found: dict[str, list[str]] = {}
     for line in [*lines, "end"]:
         if line[:1].strip() and not line.startswith("#"):
             if name and found.get("output") and found.get("log"):
                 sources = tuple(p for p in found.get("input", ()) if p.startswith("results/sources/"))
                 yield Rule(name, tuple(found["output"]), found["log"][0], sources, constraint)
+            elif name and original and constraint and not local:
+                yield Copy(name, original, constraint)
             begin = _BEGIN.match(line)
             name = (begin["other"] or begin["one"]) if begin else None
-            section, constraint, found = "", None, {}
+            original = begin["one"] if begin and begin["other"] else None
+            section, constraint, local, found = "", None, False, {}
         elif head := _SECTION.match(line):
             section = head[1]
+            local = local or line == _LOCAL
         elif section == "wildcard_constraints" and (said := _CONSTRAINT.search(line)):
             constraint = (said[1], said[2])
         elif name:

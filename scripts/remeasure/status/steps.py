@@ -15,7 +15,7 @@ JUDGES = "judges"
 SOURCES, CORPORA, ENCODERS, CELLS, TABLES = "sources", "corpus", "encoder", "cell", "table"
 BLOCKS: dict[str, dict[str, tuple[str, ...]]] = {
     CORPORA: {
-        "pages": ("select_pages",),
+        "pages": ("select_pages", "select_pages_as_job"),
         "tiles": ("render_tiles", "render_part", "merge_tiles"),
         "ocr": ("read_tiles", "read_part", "merge_ocr"),
         "text": ("extract_text", "extract_part", "merge_passages"),
@@ -26,21 +26,18 @@ BLOCKS: dict[str, dict[str, tuple[str, ...]]] = {
         "index": ("build_index",),
     },
     CELLS: {
-        "items": ("build_items",),
+        "items": ("build_items", "build_items_as_job"),
         "ranking": ("search",),
-        "requests": ("build_requests", "build_agreement_requests"),
+        "requests": ("build_requests", "build_requests_as_job", "build_agreement_requests"),
         "answers": ("ask_shard", "ask", "ask_agreement"),
         "judge": ("build_judge_requests", "ask_judge"),
         "grade": ("grade",),
     },
     TABLES: {"table": ("make_table", "make_agreement")},
 }
-# The rule that asks, and the rule that writes what it asks.
-ASKING = {
-    "ask": "build_requests",
-    "ask_judge": "build_judge_requests",
-    "ask_agreement": "build_agreement_requests",
-}
+# The rules that ask, and the rules that write what they ask.
+ASKING = ("ask", "ask_judge", "ask_agreement")
+WRITING = ("build_requests", "build_requests_as_job", "build_judge_requests", "build_agreement_requests")
 _COLUMNS = {rule: (block, name) for block, names in BLOCKS.items() for name in names for rule in names[name]}
 
 
