@@ -63,11 +63,11 @@ def read_records(paths: list[Path]) -> list[Stage]:
         for field in ("stage", "settings", "packages", "facts"):
             first, here = getattr(found[0], field), getattr(stage, field)
             if first != here:
-                differ = (
-                    [key for key in {**first, **here} if first.get(key) != here.get(key)] if first else []
-                )
+                differ = [here]
+                if isinstance(first, dict):
+                    differ = [key for key in {**first, **here} if first.get(key) != here.get(key)]
                 raise RemeasureError(
-                    f"{path}: made with other {field} than {paths[0]} ({', '.join(differ) or here}); parts "
+                    f"{path}: made with other {field} than {paths[0]} ({', '.join(differ)}); parts "
                     "must be made alike: delete the one that is wrong and run again"
                 )
     return found

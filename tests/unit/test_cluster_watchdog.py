@@ -136,6 +136,23 @@ def test_the_driver_is_interrupted_with_one_sentence_even_where_its_shell_made_i
     assert (tmp_path / "ending").exists()
 
 
+def test_the_stand_in_learns_of_every_job_that_comes_and_goes(tmp_path, monkeypatch):
+    monkeypatch.setattr(queue, "jobs", lambda name: [job()])
+    waited = [(1, ["7"])]
+    dog = watchdog.Watchdog(RUN, tmp_path, lambda: waited[-1], watchdog.Judge(0.4, 60.0))
+    dog.start()
+    try:
+        assert json.loads((tmp_path / "waited.json").read_text()) == {"run": RUN, "ids": ["7"]}
+        for ids in (["7", "8"], ["8"], []):
+            waited.append((len(ids), ids))
+            until = time.monotonic() + 60
+            while json.loads((tmp_path / "waited.json").read_text())["ids"] != ids:
+                assert time.monotonic() < until, f"{ids} were never told"
+                time.sleep(0.02)
+    finally:
+        dog.stop()
+
+
 def test_a_driver_that_does_not_listen_is_killed_and_its_jobs_with_it(tmp_path):
     (tmp_path / "jobs").write_text("")
     squeue(tmp_path / "bin", tmp_path / "jobs")

@@ -1,13 +1,17 @@
+import io
 import json
 import shutil
 import zipfile
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
+from PIL import Image, ImageDraw
 
 import merge_parts
-from remeasure import images, jsonl, parts, vectors
+from remeasure import images, jsonl, parts, rendered, vectors
+from remeasure.capture import RenderSettings
 from remeasure.errors import RemeasureError
 from remeasure.files import sha256_bytes
 from remeasure.image_check import Inspector
@@ -23,6 +27,8 @@ from remeasure.records import (
     Stage,
     TileRef,
 )
+from remeasure.render import Job
+from remeasure.spool import Spool
 
 # SHA-256 of the id, first six bytes, modulo 3: fiji 1, laos 1, cuba 2, chad 0, togo 0, oman 1.
 PAGES = ("fiji", "laos", "cuba", "chad", "togo", "oman")
@@ -283,6 +289,31 @@ def test_a_part_that_was_rendered_by_another_browser_is_refused(dealt, capsys):
     assert "parts/2of3/tiles/corpus.json: made with other facts than parts/1of3" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        (
+            {"settings": {"jpeg_quality": 84}},
+            "other settings than parts/1of3/tiles/corpus.json (jpeg_quality)",
+        ),
+        (
+            {"packages": {"playwright": "1.49"}},
+            "other packages than parts/1of3/tiles/corpus.json (playwright)",
+        ),
+        ({"stage": "read_tiles"}, "other stage than parts/1of3/tiles/corpus.json (read_tiles)"),
+    ],
+)
+def test_parts_that_were_made_in_different_ways_are_refused(dealt, capsys, other, said):
+    for part in parts.names(3):
+        path = Path(f"parts/{part}/tiles/corpus.json")
+        usual = {"settings": {"jpeg_quality": 85}, "packages": {"playwright": "1.48"}}
+        more = usual | other if part == "3of3" else usual
+        jsonl.write_json(path, msgspec.structs.replace(jsonl.read_json(path, Stage), **more))
+    assert merge("tiles") == 2
+    assert f"parts/3of3/tiles/corpus.json: made with {said}" in capsys.readouterr().err
+    assert not Path("merged/tiles/corpus.json").exists()
+
+
 def test_parts_without_anything_in_them_are_refused(dealt, capsys):
     for part in parts.names(3):
         folder = Path("parts", part, "passages")
@@ -294,6 +325,106 @@ def test_parts_without_anything_in_them_are_refused(dealt, capsys):
     assert merge("passages") == 2
     assert "3 parts and nothing in them" in capsys.readouterr().err
     assert not list(Path("merged/passages").iterdir())
+
+
+# -- tiles of another number of parts ----------------------------------------
+
+SETTINGS = RenderSettings(
+    width_px=100, tile_height_px=300, jpeg_quality=85, page_timeout_s=30.0, max_height_px=9000
+)
+FACTS = {"archive": "a-1", "browser": "131", "fonts": {"DejaVu Sans": "2.37"}}
+JOBS = {page: Job(page_id=page, path=page, key=f"{number}" * 64) for number, page in enumerate(PAGES)}
+
+
+def jpeg(text: str) -> bytes:
+    image = Image.new("RGB", (100, 300), "white")
+    ImageDraw.Draw(image).text((20, 50), text, fill="black")
+    stream = io.BytesIO()
+    image.save(stream, "JPEG", quality=85)
+    return stream.getvalue()
+
+
+def write_earlier(folder: Path) -> None:
+    """Write finished tiles: fiji has the same text twice and is white twice; laos failed; cuba is damaged."""
+    drawn = {
+        "fiji": [jpeg("word"), jpeg(""), jpeg("word"), jpeg("")],
+        "laos": [jpeg("half")],
+        "cuba": [jpeg("whole")],
+    }
+    pages, members = [], []
+    for page, captures in drawn.items():
+        tiles = tuple(
+            TileRef(
+                tile_id=f"{page}/{number:04d}",
+                member=f"{page}/tile_{number:04d}.jpg",
+                sha256=sha256_bytes(data if page != "cuba" else b"other"),
+                y_px=300 * number,
+                height_px=300,
+                width_px=100,
+            )
+            for number, data in enumerate(captures)
+        )
+        members += [(tile.member, data) for tile, data in zip(tiles, captures, strict=True)]
+        status = "failed" if page == "laos" else "rendered"
+        # 27 px more than the tiles hold: fewer than 28 are left out.
+        height_px = 300 * len(tiles) + 27
+        pages.append(
+            RenderedPage(page_id=page, status=status, width_px=100, height_px=height_px, tiles=tiles)
+        )
+    folder.mkdir(parents=True)
+    images.write_store(folder / "tiles.zip", members)
+    jsonl.write(folder / "manifest.jsonl", pages)
+    write_record(folder / "corpus.json", "render_tiles", {"rendered": 2, "failed": 1}, **FACTS)
+    change_record(folder, settings=msgspec.to_builtins(SETTINGS))
+
+
+def change_record(folder: Path, **fields) -> None:
+    path = folder / "corpus.json"
+    jsonl.write_json(path, msgspec.structs.replace(jsonl.read_json(path, Stage), **fields))
+
+
+def taken_over(corpus: Path, own: str = "parts/1of3/tiles/tiles.zip", facts=FACTS) -> tuple[int, Spool]:
+    spool = Spool(corpus / "spool")
+    return rendered.take_over(corpus, corpus / own, SETTINGS, facts, JOBS, spool), spool
+
+
+def test_whole_pages_of_another_number_of_parts_are_taken_over_with_their_counts(tmp_path):
+    write_earlier(tmp_path / "parts/1of2/tiles")
+    n_taken, spool = taken_over(tmp_path)
+    assert n_taken == 1
+    page = spool.get("0" * 64)
+    assert page.page.page_id == "fiji" and page.tiles == (jpeg("word"), jpeg(""), jpeg("word"), jpeg(""))
+    assert (page.n_blank, page.n_repeated) == (2, 1)
+    assert (page.dropped_bottom_px, page.dropped_right_px) == (27, 0)
+    # A page that failed is tried again, and so is one whose bytes are not those of its hash.
+    assert spool.get(JOBS["laos"].key) is None and spool.get(JOBS["cuba"].key) is None
+    assert taken_over(tmp_path)[0] == 0  # the spool has it already
+
+
+def test_tiles_of_the_whole_corpus_serve_its_parts_and_a_store_does_not_serve_itself(tmp_path):
+    write_earlier(tmp_path / "tiles")
+    assert taken_over(tmp_path, own="tiles/tiles.zip")[0] == 0
+    assert taken_over(tmp_path)[0] == 1
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"facts": FACTS | {"browser": "132"}},
+        {"facts": FACTS | {"fonts": {"DejaVu Sans": "2.36"}}},
+        {"facts": FACTS | {"archive": "a-2"}},
+        {"facts": {}},
+        {"settings": msgspec.to_builtins(SETTINGS) | {"jpeg_quality": 84}},
+        {"settings": msgspec.to_builtins(SETTINGS) | {"width_px": 101}},
+        {"stage": "merge_tiles"},
+    ],
+    ids=["browser", "fonts", "archive", "no facts", "quality", "width", "stage"],
+)
+def test_tiles_that_were_made_in_another_way_are_not_taken_over(tmp_path, other):
+    write_earlier(tmp_path / "parts/1of2/tiles")
+    change_record(tmp_path / "parts/1of2/tiles", **other)
+    n_taken, spool = taken_over(tmp_path)
+    assert n_taken == 0 and spool.get(JOBS["fiji"].key) is None
 
 
 # -- journals of OCR ----------------------------------------

@@ -126,6 +126,41 @@ def test_answers_in_a_journal_are_progress_and_a_time_limit_is_gone_on_with(clus
     assert called(cluster) == ["a"] * 3
 
 
+@pytest.mark.parametrize(
+    ("line", "passing"),
+    [
+        ("SLURM-job '7' failed, SLURM status is: 'TIMEOUT'. Reason: Unknown.", "TIMEOUT"),
+        ("SLURM-job '7' failed, SLURM status is: 'NODE_FAIL'. Reason: x.", "NODE_FAIL"),
+        ("SLURM-job '7' failed, SLURM status is: 'BOOT_FAIL'. Reason: x.", "BOOT_FAIL"),
+        ("SLURM-job '7' failed, SLURM status is: 'PREEMPTED'. Reason: x.", "PREEMPTED"),
+        ("to be continued: 120 of 500 answered", "to be continued: 120 of 500 answered"),
+        ("SLURM-job '7' failed, SLURM status is: 'FAILED'. Reason: x.", ""),
+        ("SLURM-job '7' failed, SLURM status is: 'OUT_OF_MEMORY'. Reason: x.", ""),
+        ("error: 3 of 500 failed", ""),
+    ],
+)
+def test_what_a_further_attempt_may_get_past_is_read_in_the_driver_s_words(line, passing):
+    found = Attempt()
+    submission._take_in(line.encode(), found)
+    assert (found.passing, found.n_finished) == (passing, 0)
+
+
+def test_a_step_that_was_told_of_its_time_limit_is_gone_on_with(cluster, monkeypatch, caplog):
+    journal = cluster / "results/paper/pixelrag/nq/base/reader/journal"
+    journal.mkdir(parents=True)
+    snakemake(
+        cluster,
+        monkeypatch,
+        f"""echo '{{}}' >> {journal}/answers.jsonl
+        test $(wc -l < {cluster}/called) -ge 3 && exit 0
+        echo 'to be continued: 120 of 500 answered; the next attempt goes on'
+        echo "SLURM-job '7' failed, SLURM status is: 'FAILED'. Reason: Unknown."; exit 1""",
+    )
+    assert Submission(cluster, ["a"]).run() == 0
+    assert called(cluster) == ["a"] * 3
+    assert "a step may go on (to be continued: 120 of 500 answered" in caplog.text
+
+
 def test_what_a_killed_driver_left_is_cancelled_and_unlocked_before_the_first_start(
     cluster, monkeypatch, caplog
 ):

@@ -36,12 +36,17 @@ rule here:
 
 onstart:
     driver.attach(workflow)
+    asks = workflow.executor_settings
+    if hasattr(asks, "status_command"):
+        print("asked with", asks.status_command, asks.status_attempts, file=sys.stderr)
 """
+# How to ask for states is what loses jobs; the driver sets it right.
 PROFILE = """
 executor: slurm
 jobs: 4
 slurm-partition-config: partitions.yaml
 slurm-init-seconds-before-status-checks: 1
+slurm-status-command: squeue
 slurm-status-attempts: 1
 slurm-jobname-prefix: test
 latency-wait: 3
@@ -143,6 +148,7 @@ def test_a_job_is_seen_to_its_end_without_accounting(work):
     assert done.returncode == 0, done.stderr
     assert "cluster: jobs to submit: 1 or more, as test_" in done.stderr
     assert "counts as done when its files are there" in done.stderr  # MinJobAge 60
+    assert "asked with sacct 60\n" in done.stderr  # not the profile's squeue, not its single attempt
     # The job's own PATH is the user's.
     assert "remeasure/bin" not in (work / "a.txt").read_text()
     assert (work / ".snakemake/remeasure/driver.lease").read_bytes() == b""
@@ -253,8 +259,9 @@ def test_an_interrupted_driver_leaves_no_lock_and_cancels_its_jobs(work):
         stderr=subprocess.DEVNULL,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
     )
-    until = time.monotonic() + 30
-    while "100" not in _text(work / ".snakemake/remeasure/waited.json") and time.monotonic() < until:
+    until = time.monotonic() + 60
+    while "100" not in _text(work / ".snakemake/remeasure/waited.json"):
+        assert driver.poll() is None and time.monotonic() < until, "the job was never told to the stand-in"
         time.sleep(0.1)
     driver.send_signal(signal.SIGINT)
     assert driver.wait(timeout=60) == 1

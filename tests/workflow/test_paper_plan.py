@@ -91,6 +91,16 @@ def test_it_is_planned_within_ten_seconds(plan):
     assert plan[1] < 10
 
 
+def test_the_small_run_is_planned_within_four_seconds(project, plan):
+    # After the paper's: Python has compiled everything by then.
+    before = os.times()
+    done = call(project, "-n", "--config", "run=ci", "--cores", "2")
+    after = os.times()
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^publish_table +1$", done.stdout + done.stderr, re.MULTILINE)
+    assert after.children_user + after.children_system - before.children_user - before.children_system < 4
+
+
 def test_every_step_is_sent_where_its_model_runs(plan):
     jobs = jobs_of(plan[0])
     wanted = {"ask_shard": "h100", "embed_part": "a10g", "search": "a10g"}
