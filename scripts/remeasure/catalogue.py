@@ -68,7 +68,7 @@ def _rows(path: Path, columns: tuple[str, ...]) -> list[dict[str, str]]:
             for row in reader:
                 if None in row or None in row.values():
                     raise RemeasureError(
-                        f"{path} line {reader.line_num}: not as many columns as the first line has; correct it"
+                        f"{path} line {reader.line_num}: not as many columns as in line 1; correct it"
                     )
                 rows.append(row)
     except (OSError, UnicodeDecodeError, csv.Error) as error:

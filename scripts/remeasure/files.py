@@ -66,6 +66,14 @@ def open_regular(path: Path | str) -> BinaryIO:
     return stream
 
 
+def is_regular(path: Path) -> bool:
+    """Return whether a path leads to a regular file, which can be opened without waiting for anybody."""
+    try:
+        return stat.S_ISREG(os.stat(path).st_mode)
+    except (OSError, ValueError):
+        return False
+
+
 def sha256_file(path: Path) -> str:
     """Return the SHA-256 of a file's bytes as 64 hexadecimal digits."""
     with open(path, "rb") as stream:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -10,12 +10,6 @@ from remeasure.errors import RemeasureError
 from remeasure.files import atomic_open, open_regular
 
 T = TypeVar("T")
-
-
-class Digest(Protocol):
-    """What bytes are added to while they are read: a hash of ``hashlib``."""
-
-    def update(self, data: bytes, /) -> None: ...
 
 
 def unreadable(path: Path, error: OSError) -> RemeasureError:
@@ -28,13 +22,13 @@ def encode(value: Any) -> bytes:
     return msgspec.json.encode(value, order="sorted")
 
 
-def read(path: Path, kind: type[T], digest: Digest | None = None) -> Iterator[T]:
+def read(path: Path, kind: type[T], digest: Any = None) -> Iterator[T]:
     """Yield the records of a JSONL file, one per line, checked against ``kind``.
 
     Args:
         path: the file.
         kind: what each line is.
-        digest: told the bytes of every line: at the end it is that of the file.
+        digest: a hash of ``hashlib`` that is told the bytes of every line: at the end it is that of the file.
 
     Raises:
         RemeasureError: the file is missing or a line is not a valid record; names file, line and field.
@@ -43,7 +37,7 @@ def read(path: Path, kind: type[T], digest: Digest | None = None) -> Iterator[T]
         yield record
 
 
-def read_placed(path: Path, kind: type[T], digest: Digest | None = None) -> Iterator[tuple[int, T]]:
+def read_placed(path: Path, kind: type[T], digest: Any = None) -> Iterator[tuple[int, T]]:
     """Yield records as ``read`` does, each with the position of its line's first byte."""
     decoder = msgspec.json.Decoder(kind)
     try:

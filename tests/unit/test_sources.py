@@ -156,8 +156,8 @@ def test_what_is_brought_by_hand_has_its_place(listed):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("a\tw\n", "line 2: not as many columns as the first line has"),
-        (f"a{TAIL}b\tw\to\tl\tx\n", "line 3: not as many columns as the first line has"),
+        ("a\tw\n", "line 2: not as many columns as in line 1"),
+        (f"a{TAIL}b\tw\to\tl\tx\n", "line 3: not as many columns as in line 1"),
         (TAIL, "name '': expected a place below results/sources"),
         (f"/etc/passwd{TAIL}", "name '/etc/passwd': expected a place below results/sources"),
         (f"a/../../b{TAIL}", "name 'a/../../b': expected a place below results/sources"),
