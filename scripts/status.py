@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 
 from remeasure import cli, jsonl
+from remeasure.errors import RemeasureError
 from remeasure.status import gather, report
 
 PROJECT = Path(__file__).resolve().parents[1]
@@ -21,6 +22,11 @@ PROJECT = Path(__file__).resolve().parents[1]
 
 def work(args: argparse.Namespace) -> None:
     """Print the state once, or again and again until Ctrl-C."""
+    if not os.path.isdir(args.directory):
+        raise RemeasureError(
+            f"--directory {str(args.directory)[:200]!r}: no such folder; give the working directory of the "
+            "workflow"
+        )
     show(args)
     with contextlib.suppress(KeyboardInterrupt):
         while args.watch:

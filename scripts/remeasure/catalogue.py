@@ -61,16 +61,53 @@ class ByHand(NamedTuple):
 
 
 def _rows(path: Path, columns: tuple[str, ...]) -> list[dict[str, str]]:
+    rows: list[dict[str, str]] = []
     try:
         with open(path, encoding="utf-8", newline="") as stream:
             reader = csv.DictReader(stream, delimiter="\t")
-            rows = list(reader)
-    except (OSError, UnicodeDecodeError) as error:
+            for row in reader:
+                if None in row or None in row.values():
+                    raise RemeasureError(
+                        f"{path} line {reader.line_num}: not as many columns as in line 1; correct it"
+                    )
+                rows.append(row)
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise RemeasureError(f"{path}: cannot be read ({error}); restore it") from None
     missing = [name for name in columns if name not in (reader.fieldnames or [])]
     if missing or not rows:
         raise RemeasureError(f"{path}: lacks {', '.join(missing) or 'rows'}; restore it")
     return rows
+
+
+def _check_names(listed: list[ByHand], taken: set[str], path: Path) -> None:
+    """Check that every name is a place below the folder of the sources, and is one alone.
+
+    Args:
+        listed: what is to be checked.
+        taken: names of all other sources.
+        path: the file that lists them.
+
+    Raises:
+        RemeasureError: names the file and the first that is wrong.
+    """
+    names: set[str] = set()
+    rules: dict[str, str] = {}
+    for source in listed:
+        name, said = source.name, f"{path}: name {source.name[:80]!r}"
+        is_place = not {"", ".", ".."} & set(name.split("/"))
+        if not is_place or not name.isprintable():
+            raise RemeasureError(f"{said}: expected a place below {FOLDER}, without `..`; correct it")
+        if not {*"{}"}.isdisjoint("".join(source)):
+            raise RemeasureError(f"{said}: its line has braces, which rules take for wildcards; remove them")
+        if name in names or name in taken:
+            raise RemeasureError(f"{said} stands twice, here or in sources.tsv; remove or rename one")
+        if source.rule in rules:
+            raise RemeasureError(
+                f"{said} differs from {rules[source.rule][:80]!r} in nothing but signs, and a rule is named "
+                "by the letters and digits; rename one"
+            )
+        names.add(name)
+        rules[source.rule] = name
 
 
 class Catalogue:
@@ -82,12 +119,15 @@ class Catalogue:
 
     def __init__(self, path: Path) -> None:
         self._rows = _rows(path, COLUMNS)
-        self._by_hand = _rows(path.with_name("sources_by_hand.tsv"), ByHand._fields)
+        listed = path.with_name("sources_by_hand.tsv")
+        self._by_hand = [
+            ByHand(**{name: row[name] for name in ByHand._fields}) for row in _rows(listed, ByHand._fields)
+        ]
+        _check_names(self._by_hand, {*self.hashes(), *BUILT}, listed)
 
     def by_hand(self) -> dict[str, ByHand]:
         """Return by path what must be put in place by hand."""
-        found = [ByHand(**{name: row[name] for name in ByHand._fields}) for row in self._by_hand]
-        return {source.path: source for source in found}
+        return {source.path: source for source in self._by_hand}
 
     def hashes(self) -> dict[str, str]:
         """Return the SHA-256 of every source by file name."""

@@ -1,13 +1,15 @@
 """Files that are either whole or absent: write beside the target, flush, rename."""
 
 import contextlib
+import errno
 import glob
 import hashlib
 import os
+import stat
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, BinaryIO
 
 
 @contextlib.contextmanager
@@ -49,6 +51,27 @@ def write_text(target: Path, text: str) -> None:
     """Write ``text`` as UTF-8 with Unix line ends line ends, whole or not at all."""
     with atomic_open(target) as stream:
         stream.write(text)
+
+
+def open_regular(path: Path | str) -> BinaryIO:
+    """Open a regular file for reading; a pipe or a device is never waited for.
+
+    Raises:
+        OSError: it cannot be opened, or is no regular file.
+    """
+    stream = open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb")
+    if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+        stream.close()
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
+    return stream
+
+
+def is_regular(path: Path) -> bool:
+    """Return whether a path leads to a regular file, which can be opened without waiting for anybody."""
+    try:
+        return stat.S_ISREG(os.stat(path).st_mode)
+    except (OSError, ValueError):
+        return False
 
 
 def sha256_file(path: Path) -> str:

@@ -7,7 +7,6 @@ unnoticed, millions of tiles stay a few files, and equal content is equal bytes.
 import json
 import os
 import re
-import stat
 import struct
 import zipfile
 import zlib
@@ -17,7 +16,7 @@ from urllib.parse import parse_qs, urlencode
 
 from remeasure import parts
 from remeasure.errors import RemeasureError
-from remeasure.files import atomic_path, sha256_bytes
+from remeasure.files import atomic_path, open_regular, sha256_bytes
 from remeasure.records import ImageRef
 
 SCHEME = "remeasure-image:"
@@ -89,6 +88,7 @@ def write_store(path: Path, members: Iterable[tuple[str, bytes]]) -> int:
 
 # The one member of a store whose images lie in the stores of the corpus's parts.
 PARTS = "parts.json"
+_LARGEST_LIST_BYTES = 10**7
 
 
 def write_parted_store(path: Path, stores: Sequence[Path]) -> None:
@@ -141,20 +141,36 @@ class Stores:
             OSError, zipfile.BadZipFile: it cannot be opened.
         """
         if path not in self._opened:
-            self._opened[path] = zipfile.ZipFile(self._find(path))
+            found = self._find(path)
+            open_regular(found).close()  # zipfile would wait for a pipe
+            self._opened[path] = zipfile.ZipFile(found)
         return self._opened[path]
 
 
 def _part_stores(store: zipfile.ZipFile, path: str) -> tuple[str, ...]:
     if PARTS not in store.NameToInfo:
         return ()
+    if (size := store.getinfo(PARTS).file_size) > _LARGEST_LIST_BYTES:
+        raise zipfile.BadZipFile(f"{PARTS}: {size} bytes when unpacked")
     try:
         named = json.loads(store.read(PARTS))
-    except ValueError as error:
+    except (ValueError, RuntimeError, EOFError) as error:  # too deep, encrypted, torn
         raise zipfile.BadZipFile(f"{PARTS}: {error}") from None
     if not isinstance(named, list) or not named or not all(isinstance(name, str) for name in named):
         raise zipfile.BadZipFile(f"{PARTS}: expected a list of paths")
+    for name in named:
+        if not _is_beside(name):
+            raise zipfile.BadZipFile(
+                f"{PARTS}: {ascii(name[:80])} ({len(name)} letters) is no place of a part, expected one such "
+                "as '../parts/1of3/tiles/tiles.zip'"
+            )
     return tuple(os.path.normpath(os.path.join(os.path.dirname(path), name)) for name in named)
+
+
+def _is_beside(name: str) -> bool:
+    """Return whether a path leads below the folder of its store or the one above it, and nowhere else."""
+    pieces = name.removeprefix("../").split("/")
+    return len(name) <= 1000 and name.isprintable() and not {"", ".", ".."} & set(pieces)
 
 
 _LARGEST_MEMBER_BYTES = 2**29
@@ -163,9 +179,7 @@ _LOCAL_HEADER_BYTES = 30
 
 def _file_bytes(path: str) -> bytes:
     """Return the bytes of a regular file; a pipe or a device is never waited for."""
-    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as stream:
-        if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
-            raise OSError("not a regular file")
+    with open_regular(path) as stream:
         return stream.read()
 
 
@@ -194,7 +208,7 @@ class ImageReader:
             else:
                 path = self._stores.holder(path, ref.member)
                 data = self._member(path, ref.member)
-        except (OSError, KeyError, zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
+        except (OSError, KeyError, ValueError, zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
             raise RemeasureError(
                 f"{path}{member}: image cannot be read ({error}); "
                 f"delete {path} and rerun, it will be made again"

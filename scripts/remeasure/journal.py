@@ -12,6 +12,7 @@ import msgspec
 
 from remeasure import jsonl
 from remeasure.errors import RemeasureError
+from remeasure.files import open_regular
 from remeasure.leases import Lease, holder_of
 from remeasure.records import JournalEntry, Status
 
@@ -225,7 +226,7 @@ def entries(path: Path, kind: type[T] = JournalEntry) -> Iterator[tuple[int, int
     """
     start, decoder = 0, msgspec.json.Decoder(kind)
     try:
-        stream = open(path, "rb")
+        stream = open_regular(path)
     except OSError as error:
         raise jsonl.unreadable(path, error) from None
     with stream:

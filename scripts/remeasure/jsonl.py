@@ -1,7 +1,5 @@
 """The only reader and writer of JSON and JSONL: typed, streaming, errors with file and line."""
 
-import os
-import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
@@ -9,7 +7,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from remeasure.errors import RemeasureError
-from remeasure.files import atomic_open
+from remeasure.files import atomic_open, open_regular
 
 T = TypeVar("T")
 
@@ -24,29 +22,33 @@ def encode(value: Any) -> bytes:
     return msgspec.json.encode(value, order="sorted")
 
 
-def read(path: Path, kind: type[T]) -> Iterator[T]:
+def read(path: Path, kind: type[T], digest: Any = None) -> Iterator[T]:
     """Yield the records of a JSONL file, one per line, checked against ``kind``.
+
+    Args:
+        path: the file.
+        kind: what each line is.
+        digest: a hash of ``hashlib`` that is told the bytes of every line: at the end it is that of the file.
 
     Raises:
         RemeasureError: the file is missing or a line is not a valid record; names file, line and field.
     """
-    for _, record in read_placed(path, kind):
+    for _, record in read_placed(path, kind, digest):
         yield record
 
 
-def read_placed(path: Path, kind: type[T]) -> Iterator[tuple[int, T]]:
+def read_placed(path: Path, kind: type[T], digest: Any = None) -> Iterator[tuple[int, T]]:
     """Yield records as ``read`` does, each with the position of its line's first byte."""
     decoder = msgspec.json.Decoder(kind)
     try:
-        stream = open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb")
+        stream = open_regular(path)
     except OSError as error:
         raise unreadable(path, error) from None
-    if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
-        stream.close()
-        raise RemeasureError(f"{path}: not a regular file; give one")
     place = 0
     with stream:
         for number, line in enumerate(stream, start=1):
+            if digest is not None:
+                digest.update(line)
             try:
                 record = decoder.decode(line)
             except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:

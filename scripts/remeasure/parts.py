@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeVar
 from remeasure.errors import RemeasureError
 
 T = TypeVar("T")
-_NAME = re.compile(r"[1-9]\d*of[1-9]\d*")
+_NAME = re.compile(r"[1-9][0-9]{0,4}of[1-9][0-9]{0,4}")
 
 
 class Part(NamedTuple):
@@ -57,7 +57,7 @@ def read_part(text: str) -> Part:
     """
     number, _, of = text.partition("of")
     if not _NAME.fullmatch(text) or int(number) > int(of):
-        raise RemeasureError(f"--part {text!r}: expected NofM with N from 1 to M, such as 2of3")
+        raise RemeasureError(f"--part {text[:40]!r}: expected NofM with N from 1 to M, such as 2of3")
     return Part(int(number), int(of))
 
 

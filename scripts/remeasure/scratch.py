@@ -20,11 +20,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from remeasure.errors import RemeasureError
+from remeasure.files import sha256_file
 
 log = logging.getLogger("remeasure.scratch")
 VARIABLE = "REMEASURE_SCRATCH"
 # More than the files' bytes: a disk that is full to the last block is of use to nobody.
 _MARGIN = 1.05
+# Found copies below this are hashed before they are read, bytes.
+_HASHED_AGAIN = 10**9
 _CHUNK = 16 * 2**20
 _LOCK_POLL_S = 0.2
 _NAMES = re.compile(r"(\$[A-Za-z_][A-Za-z0-9_]*|\$\{[A-Za-z_][A-Za-z0-9_]*\})")
@@ -47,7 +50,8 @@ def local_copy(path: Path, sha256: str | None = None, is_over: Callable[[], bool
 
     Args:
         path: what is read; links in a folder are followed, and what they lead to is copied.
-        sha256: hash of a file, where it is known; a copy with another one is thrown away.
+        sha256: hash of a file, where it is known; a copy with another one is thrown away. One that is found
+            is hashed again below a gigabyte; a larger one is known by size and time of change alone.
         is_over: asked now and then while copying; true gives up.
 
     Edges:
@@ -87,14 +91,14 @@ def export(value: str | int | None) -> str:
     then told apart from an answer (``local_copy``); nothing is run.
 
     Raises:
-        RemeasureError: the value has a line end.
+        RemeasureError: the value has a line end or a zero byte.
     """
     text = "" if value is None else str(value).strip()
     if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"":
         text = text[1:-1]
     if not text:
         return ""
-    if "\n" in text:
+    if not {"\n", "\r", "\0"}.isdisjoint(text):
         raise RemeasureError(f"default-resources: scratch is {text!r}, expected the path of a folder")
     return f'export {VARIABLE}="{_quoted(text)}"; '
 
@@ -142,10 +146,12 @@ def _copy_in(folder: Path, path: Path, sha256: str | None, is_over: Callable[[],
         raise _InPlace(f"{own} is not our own folder")
     home = own / key
     with _locked(own / f"{key}.lock", is_over):
-        if _is_whole(home / name, entries):
+        size = sum(entry.size for entry in entries)
+        if _is_whole(home / name, entries) and (
+            sha256 is None or size >= _HASHED_AGAIN or sha256_file(home / name) == sha256
+        ):
             log.info("%s: reading the copy in %s", path, home)
             return home / name
-        size = sum(entry.size for entry in entries)
         for left_over in (home, own / f"{key}.part"):
             shutil.rmtree(left_over, ignore_errors=True)
         free = shutil.disk_usage(own).free

@@ -14,7 +14,7 @@ from remeasure.encoders import BACKENDS
 from remeasure.errors import RemeasureError, did_you_mean
 from remeasure.models import Model, check_model
 from remeasure.needs import CorpusNeeds, EncoderNeeds, check_needs
-from remeasure.yaml_files import Count, Positive, Seconds, Settings, convert, merge, read_yaml
+from remeasure.yaml_files import Count, Pieces, Positive, Seconds, Settings, convert, merge, read_yaml
 
 
 class Render(Settings, kw_only=True):
@@ -54,7 +54,7 @@ class Corpus(Settings, kw_only=True):
     text: Text
     tokenizer: str = "results/sources/bge-small-en-v1.5.tokenizer.json"
     """What counts the tokens of a passage: ``tokenizer.json`` of the encoder that will read it."""
-    parts: Positive = 1
+    parts: Pieces = 1
     """Into how many jobs rendering, reading, extraction and embedding are split (``remeasure.parts``)."""
     needs: CorpusNeeds = CorpusNeeds()
     """What its stages ask of a machine."""
@@ -110,7 +110,7 @@ class StudyRun(Settings, kw_only=True):
     """How the lists of the text and the photo encoder are put together, where there is a photo encoder."""
     benches: dict[str, dict[str, Any]] = {}
     """Settings of single benches that differ from ``config/studies/<study>.yaml`` in this run."""
-    shards: dict[str, Positive] = {}
+    shards: dict[str, Pieces] = {}
     """Into how many jobs the reader's requests of a bench (``nq``) or a cell (``nq/base``) are split."""
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from remeasure.encoders import EncoderSettings
 from remeasure.errors import RemeasureError
-from remeasure.files import atomic_open, atomic_path
+from remeasure.files import atomic_open, atomic_path, open_regular
 
 DATASET = "descriptors"
 NORM_TOLERANCE = 1e-3
@@ -222,7 +222,7 @@ class DescriptorRows:
 
     Args:
         path: vectors; may hold none.
-        order_path: their ids.
+        order_path: their ids; ``order_digest`` is that of the file once all rows were read.
 
     Raises:
         RemeasureError: not a descriptor file, or another number of ids than of rows.
@@ -232,11 +232,12 @@ class DescriptorRows:
         import h5py
 
         self._path = path
+        self.order_digest = hashlib.sha256()
         try:
             self._store = h5py.File(path, "r")
             self._rows = self._store[DATASET]
             self.identity = msgspec.json.decode(self._rows.attrs["identity"], type=Identity)
-            self._order = open(order_path, encoding="utf-8")
+            self._order = open_regular(order_path)
         except (OSError, KeyError, msgspec.MsgspecError) as error:
             raise RemeasureError(
                 f"{path}: not a descriptor file ({error}); delete it and rerun the embedding"
@@ -253,7 +254,9 @@ class DescriptorRows:
         n = len(self._rows)
         for start in range(0, n, _CHUNK_ROWS):
             for row in self._rows[start : start + _CHUNK_ROWS]:
-                name = self._order.readline().removesuffix("\n")
+                line = self._order.readline()
+                self.order_digest.update(line)
+                name = line.decode(errors="replace").removesuffix("\n")
                 if not name:
                     raise RemeasureError(
                         f"{self._path}: {n} vectors, but its order names fewer ids; delete it and rerun the "

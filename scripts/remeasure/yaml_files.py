@@ -1,6 +1,7 @@
 """YAML files read into typed settings: every mistake is one line with the place and the fix."""
 
 import re
+from collections.abc import Hashable
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -12,6 +13,8 @@ from remeasure.errors import RemeasureError, did_you_mean
 
 T = TypeVar("T")
 Positive = Annotated[int, Meta(ge=1)]
+# Into how many jobs something is split: Snakemake plans every one of them.
+Pieces = Annotated[int, Meta(ge=1, le=10_000)]
 Count = Annotated[int, Meta(ge=0)]
 Seconds = Annotated[float, Meta(gt=0)]
 
@@ -61,11 +64,18 @@ class _UniqueKeys(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
         seen: set[Any] = set()
         for key_node, _ in node.value:
             key = self.construct_object(key_node, deep=True)
+            if not isinstance(key, Hashable):
+                said = "a list or a mapping stands as a key, expected a word or a number"
+                raise yaml.constructor.ConstructorError(None, None, said, key_node.start_mark)
             if key in seen:
                 said = f"key {key!r} stands twice"
                 raise yaml.constructor.ConstructorError(None, None, said, key_node.start_mark)
             seen.add(key)
         return super().construct_mapping(node, deep)
+
+
+# What the loader raises where a value does not fit the tag before it, such as `!!int ""`.
+_MISFIT = (TypeError, LookupError, AttributeError, OverflowError)
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
@@ -80,6 +90,10 @@ def read_yaml(path: Path) -> dict[str, Any]:
         near = sorted(p.stem for p in path.parent.glob("*.yaml"))
         raise RemeasureError(
             f"{path}: {error.strerror}{did_you_mean(path.stem, near)}; there are: {', '.join(near) or 'none'}"
+        ) from None
+    except _MISFIT:
+        raise RemeasureError(
+            f"{path}: not YAML: a value does not fit its tag (`!!…`); correct the file"
         ) from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)

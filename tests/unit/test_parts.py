@@ -1,5 +1,6 @@
 import io
 import json
+import os
 import shutil
 import zipfile
 from pathlib import Path
@@ -61,10 +62,13 @@ def test_names_of_parts_are_read_back():
     )
 
 
-@pytest.mark.parametrize("text", ["4of3", "0of3", "of3", "1of", "1/3", "01of3", " 1of3"])
+@pytest.mark.parametrize(
+    "text", ["4of3", "0of3", "of3", "1of", "1/3", "01of3", " 1of3", "1of1٣", "1of" + "9" * 5000]
+)
 def test_what_is_no_part_is_refused(text):
-    with pytest.raises(RemeasureError, match="expected NofM with N from 1 to M"):
+    with pytest.raises(RemeasureError, match="expected NofM with N from 1 to M") as caught:
         parts.read_part(text)
+    assert len(str(caught.value)) < 120
 
 
 def streams(*rows: list[str]):
@@ -147,6 +151,32 @@ def test_a_damaged_list_of_parts_is_one_line(store):
         reader.read(ref_to("fiji"))
 
 
+@pytest.mark.parametrize(
+    ("listed", "said"),
+    [
+        (b"[" * 100_000, "parts.json: "),
+        (b"\xff", "parts.json: "),
+        (b'["/etc/passwd"]', "'/etc/passwd' (11 letters) is no place of a part"),
+        (b'["../../x"]', "'../../x' (7 letters) is no place of a part"),
+        (b'["a/../x"]', "'a/../x' (6 letters) is no place of a part"),
+        (b'[""]', "'' (0 letters) is no place of a part"),
+        (b'["a\\u0000b"]', "'a\\x00b' (3 letters) is no place of a part"),
+        (b'["a\\ud800b"]', "'a\\ud800b' (3 letters) is no place of a part"),
+        (b'["' + b"a" * 100_000 + b'"]', f"'{'a' * 80}' (100000 letters) is no place of a part"),
+        (b'["../pipe"]', "not a regular file"),
+    ],
+)
+def test_a_list_of_parts_that_leads_elsewhere_is_one_short_line(store, listed, said):
+    os.mkfifo("pipe")
+    images.write_store(Path("tiles/tiles.zip"), [("parts.json", listed)])
+    with ImageReader() as reader, pytest.raises(RemeasureError) as caught:
+        reader.read(ref_to("fiji"))
+    line = str(caught.value)
+    assert said in line and len(line) < 400 and line.isprintable()
+    with Inspector(store) as inspector, pytest.raises(RemeasureError):
+        inspector.size(ref_to("fiji"))
+
+
 # -- merging ----------------------------------------
 
 
@@ -188,7 +218,7 @@ def write_corpus(folder: Path, pages: tuple[str, ...]) -> None:
         for page in pages
     ]
     jsonl.write(folder / "tiles/manifest.jsonl", manifest)
-    images.write_store(folder / "tiles/tiles.zip", [])
+    images.write_store(folder / "tiles/tiles.zip", [(tile.member, GIF)] if "cuba" in pages else [])
     write_record(folder / "tiles/corpus.json", "render_tiles", {"rendered": len(pages), "failed": 0})
     found = [passage(page, index) for page in pages for index in range(extracted(page).n_passages)]
     jsonl.write(folder / "passages/passages.jsonl", found)
@@ -425,6 +455,85 @@ def test_tiles_that_were_made_in_another_way_are_not_taken_over(tmp_path, other)
     change_record(tmp_path / "parts/1of2/tiles", **other)
     n_taken, spool = taken_over(tmp_path)
     assert n_taken == 0 and spool.get(JOBS["fiji"].key) is None
+
+
+REDO = "delete it and run again, only this part is made again"
+
+
+def edit(path: str, **fields) -> None:
+    """Change fields of a record."""
+    jsonl.write_json(Path(path), json.loads(Path(path).read_bytes()) | fields)
+
+
+@pytest.mark.parametrize(
+    ("what", "name", "old", "new"),
+    [
+        ("passages", "passages/passages.jsonl", b"cuba 1", b"cuba 7"),
+        ("passages", "passages/extraction.jsonl", b'"n_chars":2', b'"n_chars":3'),
+        ("tiles", "tiles/manifest.jsonl", b'"y_px":0', b'"y_px":5'),
+        ("vectors", "bge/order.txt", b"cuba/0001", b"cuba/0007"),
+        ("vectors", "bge/order.txt", b"cuba/0001\n", b"cuba/0001"),
+    ],
+)
+def test_text_that_was_changed_since_its_stage_wrote_it_is_refused(dealt, capsys, what, name, old, new):
+    path = Path("parts/3of3", name)
+    assert old in path.read_bytes()
+    path.write_bytes(path.read_bytes().replace(old, new))
+    assert merge(what) == 2
+    said = capsys.readouterr().err
+    assert f"error: parts/3of3/{name}: has SHA-256 " in said and said.endswith(f"changed since; {REDO}\n")
+    assert not Path("merged", OUTS[what][0], OUTS[what][1]).exists()
+
+
+def test_a_tile_that_its_store_lacks_is_named(dealt, capsys):
+    images.write_store(Path("parts/3of3/tiles/tiles.zip"), [("cuba/tile_0001.jpg", GIF)])
+    assert merge("tiles") == 2
+    assert capsys.readouterr().err == (
+        "error: parts/3of3/tiles/tiles.zip: lacks 'cuba/tile_0000.jpg', which manifest.jsonl beside it names "
+        f"(1 tiles are there); {REDO}\n"
+    )
+
+
+def test_a_store_that_is_none_is_named(dealt, capsys):
+    path = Path("parts/2of3/tiles/tiles.zip")
+    path.write_bytes(b"PK")
+    assert merge("tiles") == 2
+    assert f"error: {path}: not a store of tiles (File is not a zip file); {REDO}" in capsys.readouterr().err
+    path.unlink()
+    os.mkfifo(path)
+    assert merge("tiles") == 2
+    assert f"{path}: not a store of tiles (not a regular file); {REDO}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("foreign", ["/etc/passwd", "parts/1of3/bge/order.txt", "parts/1of3/tiles/../x/y"])
+def test_hashes_of_files_elsewhere_are_refused(dealt, capsys, foreign):
+    edit("parts/1of3/tiles/corpus.json", outputs={foreign: "0" * 64})
+    assert merge("tiles") == 2
+    assert capsys.readouterr().err == (
+        f"error: parts/1of3/tiles/corpus.json: says that it made {foreign!r}, expected files beside it in "
+        f"parts/1of3/tiles; {REDO}\n"
+    )
+
+
+def test_a_record_without_hashes_or_counts_is_one_line(dealt, capsys):
+    edit("parts/2of3/tiles/corpus.json", outputs={"parts/2of3/tiles/manifest.jsonl": "0" * 64})
+    assert merge("tiles") == 2
+    assert capsys.readouterr().err == (
+        f"error: parts/2of3/tiles/corpus.json: tells no hash of tiles.zip beside it; {REDO}\n"
+    )
+    edit("parts/2of3/passages/passages.json", counts={"extracted": 1})
+    assert merge("passages") == 2
+    said = capsys.readouterr().err
+    assert said == f"error: parts/2of3/passages/passages.json: lacks its counts of passages; {REDO}\n"
+    edit("parts/1of3/bge/descriptors.json", counts={})
+    assert merge("vectors") == 2
+    assert "parts/1of3/bge/descriptors.json: lacks its counts of passages" in capsys.readouterr().err
+
+
+def test_a_part_of_another_stage_is_refused(dealt, capsys):
+    edit("parts/2of3/tiles/corpus.json", stage="read_tiles")
+    assert merge("tiles") == 2
+    assert "made with other stage than parts/1of3/tiles/corpus.json (read_tiles)" in capsys.readouterr().err
 
 
 # -- journals of OCR ----------------------------------------

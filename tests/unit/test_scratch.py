@@ -236,6 +236,15 @@ def test_bytes_with_another_hash_are_not_used(index, local, said):
     assert "does not have the hash that is known" in said()[0] and left(local) == []
 
 
+def test_a_copy_that_was_damaged_is_made_again_where_the_hash_is_known(index, local):
+    sha256 = sha256_bytes(index.read_bytes())
+    copy = scratch.local_copy(index, sha256)
+    time, right = copy.stat().st_mtime_ns, copy.read_bytes()
+    copy.write_bytes(right[:-1] + b"?")
+    os.utime(copy, ns=(time, time))
+    assert scratch.local_copy(index, sha256) == copy and copy.read_bytes() == right
+
+
 def test_a_missing_file_is_left_to_whoever_opens_it(tmp_path, local, said):
     assert scratch.local_copy(tmp_path / "none") == tmp_path / "none" and said() == []
 
@@ -344,9 +353,10 @@ def test_no_word_is_no_scratch(value):
     assert scratch.export(value) == ""
 
 
-def test_a_word_with_a_line_end_is_refused():
+@pytest.mark.parametrize("value", ["/a\nrm -rf /", "/a\rb", "/a\0b"])
+def test_a_word_with_a_line_end_or_a_zero_byte_is_refused(value):
     with pytest.raises(RemeasureError, match="scratch is"):
-        scratch.export("/a\nrm -rf /")
+        scratch.export(value)
 
 
 RULE = """

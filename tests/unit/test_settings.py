@@ -62,3 +62,36 @@ def test_an_unknown_key_is_named_with_its_place_and_a_guess():
 
 def test_a_mapping_is_laid_over_key_by_key_and_a_list_is_replaced():
     assert settings.merge({"a": {"b": 1, "c": [1, 2]}}, {"a": {"c": [3]}}) == {"a": {"b": 1, "c": [3]}}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a: 1\n? [a]\n: 1\n", " line 2: not YAML: a list or a mapping stands as a key"),
+        ("{{a: b}: {}}", " line 1: not YAML: a list or a mapping stands as a key"),
+        ("? !!set {a}\n: 1\n", " line 1: not YAML: a list or a mapping stands as a key"),
+        ('a: !!int ""\n', ": not YAML: a value does not fit its tag"),
+        ("a: !!bool x\n", ": not YAML: a value does not fit its tag"),
+        ("a: !!timestamp x\n", ": not YAML: a value does not fit its tag"),
+    ],
+)
+def test_odd_yaml_is_one_line(tmp_path, text, said):
+    path = tmp_path / "a.yaml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(RemeasureError) as caught:
+        settings.read_yaml(path)
+    assert str(caught.value).startswith(f"{path}{said}") and "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "place"),
+    [
+        ({"corpora": {"factbook": {"parts": 10_001}}}, "corpora[...].parts"),
+        ({"studies": {"pixelrag": {"shards": {"nq": 10_001}}}}, "studies[...].shards[...]"),
+    ],
+)
+def test_more_jobs_than_can_be_planned_are_refused(change, place):
+    value = settings.read_yaml(CONFIG / "runs" / "embedded.yaml")
+    with pytest.raises(RemeasureError) as caught:
+        settings.convert(settings.merge(value, change), settings.Run, Path("mine.yaml"))
+    assert str(caught.value) == f"mine.yaml: {place}: Expected `int` <= 10000; correct the file"

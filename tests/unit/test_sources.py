@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from remeasure import sources
+from remeasure import catalogue, sources
 from remeasure.errors import RemeasureError
 from remeasure.files import sha256_bytes, sha256_file
 
@@ -130,3 +130,48 @@ def test_the_source_table_is_complete_and_consistent():
         assert row["licence"] and (row["member"] or row["sha256"] == row["wheel_sha256"])
         by_package.setdefault(row["package"], set()).add((row["version"], row["wheel_sha256"]))
     assert all(len(versions) == 1 for versions in by_package.values())
+
+
+HEAD = "name\twhat\torigin\tlicence\n"
+TAIL = "\tw\to\tl\n"
+
+
+@pytest.fixture
+def listed(tmp_path):
+    """Write the list of what is brought by hand beside the real sources.tsv; return what reads both."""
+    real = Path(__file__).resolve().parents[2] / "config" / "sources.tsv"
+    (tmp_path / "sources.tsv").write_bytes(real.read_bytes())
+
+    def read(text: str) -> list[str]:
+        (tmp_path / "sources_by_hand.tsv").write_text(HEAD + text, encoding="utf-8")
+        return list(catalogue.Catalogue(tmp_path / "sources.tsv").by_hand())
+
+    return read
+
+
+def test_what_is_brought_by_hand_has_its_place(listed):
+    assert listed(f"a.zim{TAIL}q/nq.jsonl{TAIL}") == ["results/sources/a.zim", "results/sources/q/nq.jsonl"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a\tw\n", "line 2: not as many columns as in line 1"),
+        (f"a{TAIL}b\tw\to\tl\tx\n", "line 3: not as many columns as in line 1"),
+        (TAIL, "name '': expected a place below results/sources"),
+        (f"/etc/passwd{TAIL}", "name '/etc/passwd': expected a place below results/sources"),
+        (f"a/../../b{TAIL}", "name 'a/../../b': expected a place below results/sources"),
+        (f"a\x1bb{TAIL}", r"name 'a\x1bb': expected a place below results/sources"),
+        (f"a{{b}}{TAIL}", "name 'a{b}': its line has braces"),
+        ("a\tw\t{o}\tl\n", "name 'a': its line has braces"),
+        (f"a{TAIL}a{TAIL}", "name 'a' stands twice"),
+        (f"flag-icons.zip{TAIL}", "name 'flag-icons.zip' stands twice, here or in sources.tsv"),
+        (f"factbook.zim{TAIL}", "name 'factbook.zim' stands twice"),
+        (f"a-b{TAIL}a_b{TAIL}", "name 'a_b' differs from 'a-b' in nothing but signs"),
+    ],
+)
+def test_a_wrong_line_of_what_is_brought_by_hand_is_one_line(listed, text, said):
+    with pytest.raises(RemeasureError) as caught:
+        listed(text)
+    assert "sources_by_hand.tsv" in str(caught.value) and said in str(caught.value)
+    assert str(caught.value).isprintable()

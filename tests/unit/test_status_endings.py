@@ -2,6 +2,7 @@
 
 import os
 import time
+from pathlib import Path
 
 import pytest
 
@@ -104,6 +105,21 @@ def test_numbers_of_jobs_hold_within_one_driver_and_the_newest_driver_counts(tmp
     assert endings.events(tmp_path)["results/logs/bad.log"].kind == "failed"
     driver_log(tmp_path, DRIVER.partition("[Mon Nov 30 04:41:21")[0], "2026-11-30T060000.000000")
     assert endings.events(tmp_path)["results/logs/bad.log"].kind == "started"
+
+
+def test_a_time_that_there_is_not_leaves_the_one_before(tmp_path):
+    for stamp in ("Mon Feb 30 04:42:00 2026", "Xxx Foo 99 99:99:99 9999", "Mon Nov 30 04:42:00 0000"):
+        driver_log(tmp_path, f"{DRIVER}[{stamp}]\nFinished jobid: 1 (Rule: make)\n")
+        good = endings.events(tmp_path)["results/logs/good.log"]
+        assert (good.kind, good.at) == ("finished", AT_41_21)
+
+
+def test_a_device_or_a_pipe_says_nothing_as_a_log(tmp_path):
+    os.mkfifo(tmp_path / "pipe.log")
+    assert endings.tail(tmp_path / "pipe.log") == [] and endings.tail(Path("/dev/zero")) == []
+    driver_log(tmp_path, DRIVER)
+    os.mkfifo(tmp_path / ".snakemake/log/2099.snakemake.log")
+    assert [path.name for path in endings.driver_logs(tmp_path)] == ["2026-11-30T044113.007271.snakemake.log"]
 
 
 def test_without_a_driver_nothing_is_known(tmp_path):

@@ -1,6 +1,7 @@
 """The report: counts of answers, its text, its values, and how everything is gathered."""
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -296,6 +297,47 @@ def test_a_wrong_name_is_one_line(tmp_path, capsys, words):
     assert said.startswith("error: ") and said.count("\n") == 1
 
 
+@pytest.mark.parametrize("name", ["none", "a file", "x" * 5000])
+def test_a_directory_that_is_none_is_one_line(tmp_path, monkeypatch, capsys, name):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "a file")
+    assert script.main(["--run", "ci", "-d", name]) == 2
+    assert capsys.readouterr().err == (
+        f"error: --directory {name[:200]!r}: no such folder; give the working directory of the workflow\n"
+    )
+
+
+def test_what_files_and_the_queue_say_cannot_move_the_cursor(tmp_path):
+    evil = "\x1b[2J"
+    ending = endings.Ending("failed", evil, evil, evil, ())
+    under_way = job("PENDING", evil, node=evil, partition=evil, reason=evil)
+    status = made_up(
+        tmp_path,
+        seen=[
+            states.Seen(ASK, "queued", under_way),
+            states.Seen(ASK, "running", note=f"process 9 on host {evil}"),
+            states.Seen(ASK, "failed", ending=ending),
+        ],
+        driver=DRIVER._replace(state="elsewhere", pid=None, host=evil),
+    )
+    said = report.text(status)
+    assert said.count(" [2J") == 9 and said.replace("\n", "").isprintable()
+
+
+def test_pipes_and_deep_records_are_passed_over(tmp_path):
+    write(tmp_path / CELL / "journal/1of2.jsonl", entry("a"))
+    os.mkfifo(tmp_path / CELL / "journal/2of2.jsonl")
+    os.mkfifo(log(tmp_path, ASK, "").with_name("pipe"))
+    os.replace(tmp_path / ASK.made.log.replace("ask.log", "pipe"), tmp_path / ASK.made.log)
+    assert counted(tmp_path) == Count(1, None)
+    for output in REQUESTS.made.outputs:
+        write(tmp_path / output, "[" * 100_000)
+    assert counted(tmp_path) == Count(1, None)
+    (tmp_path / REQUESTS.made.outputs[-1]).unlink()
+    os.mkfifo(tmp_path / REQUESTS.made.outputs[-1])
+    assert counted(tmp_path) == Count(1, None)
+
+
 def test_it_can_be_watched_until_ctrl_c(tmp_path):
     command = [sys.executable, str(ROOT / "scripts/status.py"), "--run", "ci", "--watch", "1"]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
@@ -337,7 +379,8 @@ def test_the_driver_names_what_failed_with_job_node_and_last_lines(tmp_path, mon
     on_path(monkeypatch, tmp_path / "bin")
     write(tmp_path / "results/a.log", "one\nerror: a is wrong; correct it\n")
     job_log(tmp_path, 12, "Error in rule ask:\n", key="ci_nq")
-    group = SimpleNamespace(jobs=[failed(run="ci", bench="nq"), failed("grade", "results/b.log", run="ci")])
+    evil = failed("grade", "results/\x1b[2J.log", run="ci")
+    group = SimpleNamespace(jobs=[failed(run="ci", bench="nq"), evil])
     failures.said_at_end([group, failed("preflight")], NOW - 60, is_cluster=True)
     assert capsys.readouterr().err.splitlines() == [
         "",
@@ -347,7 +390,7 @@ def test_the_driver_names_what_failed_with_job_node_and_last_lines(tmp_path, mon
         "      one",
         "      error: a is wrong; correct it",
         "  grade: its command failed",
-        "    results/b.log",
+        "    results/ [2J.log",
         "scripts/status.py says what else is missing.",
     ]
 

@@ -211,6 +211,16 @@ def test_who_asks_is_known_by_the_cell_s_lease(asked):
     assert seen(asked, ASK).state == "waiting"
 
 
+def test_a_pipe_in_a_file_s_place_is_not_waited_for(asked):
+    mark(asked, ASK, None)
+    for path in (f"{CELL}/journal/answers.lock", ASK.made.log, ".snakemake/remeasure/driver.lease"):
+        (asked / path).parent.mkdir(parents=True, exist_ok=True)
+        os.mkfifo(asked / path)
+    assert seen(asked, ASK).state == "waiting"
+    write(asked / ".snakemake/locks/0.input.lock")
+    assert processes.look(asked).driver.state == "gone"
+
+
 def test_a_local_step_of_another_host_runs_while_its_log_grows(asked):
     mark(asked, ASK, None)
     log(asked, ASK, "1/4\n", at=time.time() - 5)
@@ -303,3 +313,14 @@ def test_marks_of_long_names_are_found(tmp_path):
     write(path, '{"external_jobid": "12"}', at=1000)
     assert processes.mark(tmp_path, long) == (1000.0, "12")
     assert processes.mark(tmp_path, "results/other") is None
+
+
+def test_a_mark_that_says_nothing_readable_is_none(asked):
+    mark(asked, ASK, "12")
+    (path,) = (asked / ".snakemake/incomplete").iterdir()
+    for said in (b"[" * 60_000, b"\xff", b'{"external_jobid": ' + b"9" * 5000 + b"}"):
+        path.write_bytes(said)
+        assert processes.mark(asked, ASK.made.outputs[0]) is None
+    path.unlink()
+    os.mkfifo(path)
+    assert processes.mark(asked, ASK.made.outputs[0]) is None

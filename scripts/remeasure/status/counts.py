@@ -9,6 +9,7 @@ import msgspec
 
 from remeasure import gaps, journal
 from remeasure.errors import RemeasureError
+from remeasure.files import open_regular
 from remeasure.records import Status
 from remeasure.status import stage_files
 from remeasure.status.states import Seen
@@ -80,7 +81,7 @@ def _in_journal(responses: Path, log: Path) -> int:
 
 def _others(log: Path) -> int:
     try:
-        with open(log, "rb") as stream:
+        with open_regular(log) as stream:
             found = _OTHERS.search(stream.read(4096))
     except OSError:
         return 0

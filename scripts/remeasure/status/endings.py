@@ -1,5 +1,6 @@
 """How the last attempt at a step ended, by its own log, its cluster job's log and the driver's log."""
 
+import contextlib
 import os
 import re
 import time
@@ -8,6 +9,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from remeasure.cluster.queue import Job
+from remeasure.files import open_regular
 
 _TAIL_BYTES = 16_384
 # What failed jobs said stands in the driver's log too, so it can be long.
@@ -77,7 +79,7 @@ class Ending(NamedTuple):
 def tail(path: Path, n: int = 3) -> list[str]:
     """Return the last lines of a file that say anything, without control characters; empty where none do."""
     try:
-        with open(path, "rb") as stream:
+        with open_regular(path) as stream:
             size = os.fstat(stream.fileno()).st_size
             stream.seek(max(0, size - _TAIL_BYTES))
             text = stream.read(_TAIL_BYTES).decode("utf-8", "replace")
@@ -190,7 +192,9 @@ def events(work_dir: Path) -> dict[str, Event]:
 def driver_logs(work_dir: Path) -> list[Path]:
     """Return the logs of all drivers that did anything, oldest first."""
     try:
-        logs = [e for e in os.scandir(work_dir / DRIVER_LOGS) if e.name.endswith(".snakemake.log")]
+        logs = [
+            e for e in os.scandir(work_dir / DRIVER_LOGS) if e.name.endswith(".snakemake.log") and e.is_file()
+        ]
         return [Path(e.path) for e in sorted(logs, key=lambda e: e.name) if e.stat().st_size > 200]
     except OSError:
         return []
@@ -199,7 +203,7 @@ def driver_logs(work_dir: Path) -> list[Path]:
 def _lines(path: Path) -> Iterator[str]:
     """Yield the lines of a driver's log without the logs that it shows of failed jobs."""
     try:
-        with open(path, "rb") as stream:
+        with open_regular(path) as stream:
             size = os.fstat(stream.fileno()).st_size
             stream.seek(max(0, size - _DRIVER_BYTES))
             lines = stream.read(_DRIVER_BYTES).decode("utf-8", "replace").split("\n")
@@ -240,7 +244,8 @@ def _events(lines: Iterator[str]) -> Iterator[Event]:
                 yield event
             event = None
         if stamp := _STAMP.match(line):
-            at = time.mktime(time.strptime(stamp[1], "%a %b %d %H:%M:%S %Y"))
+            with contextlib.suppress(ValueError, OverflowError):  # there is no such time
+                at = time.mktime(time.strptime(stamp[1], "%a %b %d %H:%M:%S %Y"))
         elif head := _HEAD.match(line):
             event = Event(head["rule"], "failed" if head["failed"] else "started", at, (), (), "", "")
         elif (later := _DONE.match(line) or _AGAIN.match(line)) and later[1] in by_number:

@@ -28,7 +28,7 @@ def said_at_end(failed: Iterable[Any], started: float, is_cluster: bool) -> None
     if not jobs:
         return
     known = _queue() if is_cluster else {}
-    lines = [f"\nFailed jobs ({len(jobs)}):"]
+    lines = ["", f"Failed jobs ({len(jobs)}):"]
     for job in sorted(jobs, key=lambda job: (job.rule.name, list(job.wildcards)))[:_MOST]:
         at = {name: value for name, value in job.wildcards.items() if name not in ("run", "model")}
         lines += report.failure(
@@ -37,7 +37,7 @@ def said_at_end(failed: Iterable[Any], started: float, is_cluster: bool) -> None
     if len(jobs) > _MOST:
         lines.append(f"  … and {len(jobs) - _MOST} more")
     lines.append("scripts/status.py says what else is missing.")
-    print("\n".join(lines), file=sys.stderr, flush=True)
+    print("\n".join(map(endings.printable, lines)), file=sys.stderr, flush=True)
 
 
 def _ending(job: Any, started: float, known: dict[str, queue.Job]) -> endings.Ending:

@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 
 from remeasure import leases
 from remeasure.cluster import driver
+from remeasure.files import is_regular, open_regular
 from remeasure.status import endings
 
 # The shell command of a step ends in its log.
@@ -20,6 +21,8 @@ _HOST = re.compile(r"^  Host: (\S+)$", re.MULTILINE)
 _NO_DRIVER = frozenset("--mode -n --dry-run --dryrun --lint --summary -S --unlock --dag --rulegraph".split())
 # Steps that take long say something every ten seconds.
 FRESH_S = 30.0
+# More than Snakemake ever writes.
+_MARK_BYTES = 65_536
 
 
 class Driver(NamedTuple):
@@ -65,9 +68,10 @@ def mark(work_dir: Path, output: str) -> tuple[float, str] | None:
     parts = [name[i : i + 254] for i in range(0, len(name), 254)]
     path = Path(work_dir, ".snakemake/incomplete", *(f"@{part}" for part in parts[:-1]), parts[-1])
     try:
-        at = path.stat().st_mtime
-        said = json.loads(path.read_bytes() or b"{}")
-    except (OSError, ValueError):
+        with open_regular(path) as stream:
+            at = os.fstat(stream.fileno()).st_mtime
+            said = json.loads(stream.read(_MARK_BYTES) or b"{}")
+    except (OSError, ValueError, RecursionError):
         return None
     number = said.get("external_jobid") if isinstance(said, dict) else None
     return at, str(number or "")
@@ -120,7 +124,8 @@ def _driver(work_dir: Path, pid: int | None) -> Driver:
         return Driver("none", "", None, name, silent_s)
     host = _host(log) if log else ""
     # The driver of a cluster holds a lease too: another host's is known to live by it.
-    lease = leases.seen(work_dir / driver.FOLDER / driver.LEASE)
+    place = work_dir / driver.FOLDER / driver.LEASE
+    lease = leases.seen(place) if is_regular(place) else None
     if lease is not None and lease.host == host:
         return Driver("elsewhere" if lease.is_alive else "gone", host, None, name, silent_s)
     is_here = host in ("", here) and os.path.isdir("/proc/self")
@@ -130,7 +135,7 @@ def _driver(work_dir: Path, pid: int | None) -> Driver:
 def _host(log: Path) -> str:
     """Return the host that a driver's log names at its beginning."""
     try:
-        with open(log, "rb") as stream:
+        with open_regular(log) as stream:
             found = _HOST.search(stream.read(4096).decode("utf-8", "replace"))
     except OSError:
         return ""

@@ -49,7 +49,8 @@ class Status(NamedTuple):
 def text(status: Status) -> str:
     """Return the report."""
     blocks = [_head(status), *_matrices(status), *_lists(status), [*_sums(status), *_next(status)]]
-    lines = [line[:WIDTH].rstrip() for block in blocks if block for line in [*block, ""]]
+    # Names of hosts, jobs and files come from files that anybody may have written.
+    lines = [endings.printable(line[:WIDTH]) for block in blocks if block for line in [*block, ""]]
     return "\n".join(lines[:-1]) + "\n"
 
 

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import msgspec
 
+from remeasure.files import open_regular
+
 
 class Record(msgspec.Struct):
     """What a finished stage counted and read."""
@@ -15,6 +17,7 @@ class Record(msgspec.Struct):
 def read(path: Path) -> Record:
     """Return a stage record; an empty one where there is none."""
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Record)
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+        with open_regular(path) as stream:
+            return msgspec.json.decode(stream.read(), type=Record)
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return Record()

@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 
 from remeasure import gaps, leases
 from remeasure.cluster.queue import Job
+from remeasure.files import is_regular
 from remeasure.status import endings, processes, stage_files
 from remeasure.status.endings import Ending, Event
 from remeasure.status.processes import FRESH_S, Local
@@ -108,7 +109,8 @@ def _asked_by(step: Step, around: Surroundings) -> str | None:
     if not answers:
         return None
     folder = around.work_dir / gaps.journal_of(Path(answers[0]))
-    holder = leases.seen(folder / "answers.lock")
+    place = folder / "answers.lock"
+    holder = leases.seen(place) if is_regular(place) else None
     return holder.name if holder and holder.is_alive else None
 
 
