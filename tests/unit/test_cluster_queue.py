@@ -5,7 +5,7 @@ import time
 import pytest
 
 from clusterkit import DATA, RUN, job_line, on_path, program, squeue
-from remeasure.cluster import commands, queue
+from remeasure.cluster import queue
 from remeasure.cluster.standins import bounded
 from remeasure.errors import RemeasureError
 

@@ -55,7 +55,7 @@ def run(words: list[str], environment: Mapping[str, str], timeout_s: float, stdi
                 status, fault = program.wait(max(0.01, until - time.monotonic())), ""
     finally:
         _kill(program)
-    complaint.join(1.0)
+    complaint.join(0.1 if fault else 1.0)
     return Outcome(status, said.kept(), complaint.kept(), fault)
 
 

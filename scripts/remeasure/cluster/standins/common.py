@@ -46,7 +46,7 @@ def call(
         return None, b"", f"{words[0]}: {error.strerror}\n".encode()
     if done.status is not None:
         return done.status, done.said, done.complaint
-    why = f"no answer within {timeout_s:g} s" if done.fault == "late" else "says more than any queue"
+    why = f"no answer within {timeout_s:g} s" if done.fault == "late" else "says too much"
     return None, b"", done.complaint + f"{words[0]}: {why}\n".encode()
 
 
@@ -58,6 +58,12 @@ def read(path: Path) -> dict:
     except (OSError, ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
+
+
+def seconds(folder: Path, name: str, usual: float) -> float:
+    """Return a time that ``settings.json`` may give, seconds."""
+    found = read(folder / "settings.json").get(name)
+    return float(found) if isinstance(found, int | float) and 0 <= found < 1e6 else usual
 
 
 def write(path: Path, value: dict) -> None:
