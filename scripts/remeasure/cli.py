@@ -10,7 +10,15 @@ from remeasure.errors import RemeasureError, ToBeContinued
 from remeasure.interruption import Terminated, terminable
 
 # What a full disk, a quota or a read-only folder say; never a defect of ours.
-_OF_THE_SURROUNDINGS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EFBIG)
+_OF_THE_SURROUNDINGS = (
+    errno.ENOSPC,
+    errno.EDQUOT,
+    errno.EROFS,
+    errno.EACCES,
+    errno.EPERM,
+    errno.EFBIG,
+    errno.ELOOP,
+)
 # "Temporary failure, try again" in sysexits.h: no success (0), no mistake of the user (2).
 TO_BE_CONTINUED = 75
 _TOLD = "told to end before it was done; finished items are kept, the same command goes on"

@@ -12,6 +12,7 @@ import fcntl
 import json
 import logging
 import os
+import re
 import secrets
 import socket
 import threading
@@ -50,7 +51,7 @@ class Lease:
         self._is_lost = False
 
     def __enter__(self) -> "Lease":
-        self._file = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666)
+        self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
         try:
             is_locked = self._lock()
             holder = _read(self._file)
@@ -97,11 +98,12 @@ class Lease:
     def _is_free(self, holder: dict[str, str], is_locked: bool) -> bool:
         """Return whether the holder that the file names is gone, though the lock was to be had."""
         if holder.get("host") == self._host:
-            return is_locked or not (holder.get("pid", "").isdigit() and _is_alive(int(holder["pid"])))
+            pid = _pid(holder)
+            return is_locked or pid is None or not _is_alive(pid)
         log.info("%s: left by %s; waiting whether it is still alive", self.path, _name(holder))
         touched, began = self.path.stat().st_mtime_ns, time.monotonic()
         # A clock may have jumped: as long as it takes on our own is enough.
-        while _age_s(self.path) < self._stale_s and time.monotonic() - began < self._stale_s:
+        while abs(_age_s(self.path)) < self._stale_s and time.monotonic() - began < self._stale_s:
             time.sleep(min(1.0, self._stale_s / 4))
             # Opened anew: a shared file system may show an old time otherwise.
             with open(self.path, "rb") as stream:
@@ -138,7 +140,7 @@ class Lease:
 def holder_of(path: Path) -> str | None:
     """Return who holds a lease right now, null where nobody does; takes nothing."""
     try:
-        file = os.open(path, os.O_RDONLY)
+        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -153,7 +155,7 @@ def holder_of(path: Path) -> str | None:
             if error.errno not in _NO_LOCKS:
                 raise
         foreign = bool(holder) and holder.get("host") != socket.gethostname()
-        return _name(holder) if foreign and _age_s(path) < _STALE_S else None
+        return _name(holder) if foreign and abs(_age_s(path)) < _STALE_S else None
     finally:
         os.close(file)
 
@@ -176,7 +178,7 @@ def seen(path: Path) -> Sight | None:
     another host's holder only the lease's age tells, by this host's clock.
     """
     try:
-        file = os.open(path, os.O_RDONLY)
+        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
     except OSError:
         return None
     try:
@@ -186,11 +188,11 @@ def seen(path: Path) -> Sight | None:
     if not holder:
         return None
     host = holder.get("host", "")
-    pid = int(holder["pid"]) if holder.get("pid", "").isdigit() else None
+    pid = _pid(holder)
     if host == socket.gethostname() and pid is not None:
         return Sight(_name(holder), host, pid, _is_alive(pid))
     age = age_s(path)
-    return Sight(_name(holder), host, pid, age is not None and age < _STALE_S)
+    return Sight(_name(holder), host, pid, age is not None and abs(age) < _STALE_S)
 
 
 def age_s(path: Path) -> float | None:
@@ -219,6 +221,12 @@ def _age_s(path: Path) -> float:
     finally:
         with contextlib.suppress(OSError):
             probe.unlink()
+
+
+def _pid(holder: dict[str, str]) -> int | None:
+    """Return the number of a process; null where what stands there is none."""
+    said = holder.get("pid", "")
+    return int(said) if re.fullmatch(r"[1-9]\d{0,8}", said, re.ASCII) else None
 
 
 def _is_alive(pid: int) -> bool:

@@ -67,7 +67,9 @@ def test_the_schedulers_record_names_nodes_of_these_partitions_only(table, clust
 def test_the_cluster_makes_the_same_bytes_as_one_computer(table, local_run):
     found, expected = bytes_of(table.made.folder), bytes_of(local_run)
     # The comparison of judges is a target of its own, which was not asked for.
-    expected = {name: it for name, it in expected.items() if "/judges" not in name}
+    expected = {
+        name: it for name, it in expected.items() if "/judges" not in name and "judge-smollm2" not in name
+    }
     assert sorted(found) == sorted(expected)
     assert [name for name in expected if found[name] != expected[name]] == []
 

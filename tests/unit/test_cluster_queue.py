@@ -5,7 +5,8 @@ import time
 import pytest
 
 from clusterkit import DATA, RUN, job_line, on_path, program, squeue
-from remeasure.cluster import commands, queue
+from remeasure.cluster import queue
+from remeasure.cluster.standins import bounded
 from remeasure.errors import RemeasureError
 
 
@@ -72,7 +73,7 @@ def test_a_program_that_is_not_there_is_one_line(tmp_path, monkeypatch):
 
 
 def test_a_program_that_never_stops_talking_is_stopped(tmp_path, monkeypatch):
-    monkeypatch.setattr(commands, "_LIMIT_BYTES", 1_000_000)
+    monkeypatch.setattr(bounded, "LIMIT_BYTES", 1_000_000)
     program(tmp_path, "squeue", "yes")
     on_path(monkeypatch, tmp_path)
     with pytest.raises(RemeasureError, match="says more than 1,000,000 bytes"):

@@ -131,7 +131,7 @@ def test_a_site_without_types_is_told_partition_and_constraint(tmp_path):
         ("partitons: {cpu: {}}", "unknown key 'partitons' .*did you mean 'partitions'"),
         ("partitions: {cpu: {}}\ngpus: {typd: true}", "gpus: .*`typd`.*'typed'"),
         ("partitions: {cpu: {max_runtime: soon}}", "partitions.cpu.max_runtime: 'soon' is no time"),
-        ("partitions: {cpu: {max_runtime: 0}}", "no time above zero"),
+        ("partitions: {cpu: {max_runtime: 0}}", "no time of a minute or more"),
         ("partitions: {cpu: {max_mem_mb: lots}}", "max_mem_mb|Expected `float"),
         ("partitions: {}", "names no partitions"),
         ("partitions: {1: {}}", "partitions: 1 is no name"),

@@ -56,8 +56,12 @@ default-resources: {mem_mb: 1000, runtime: 5}
 SBATCH = """
 import os, subprocess, sys
 words = dict(zip(sys.argv[1:], sys.argv[2:]))
+if "--test-only" in sys.argv:
+    with open(BASE + "/tested", "a") as stream:
+        stream.write(" ".join(sys.argv[1:]) + "\\n")
+    sys.exit("sbatch: error: " + open(BASE + "/objects").read() if os.path.exists(BASE + "/objects") else 0)
 if os.path.exists(BASE + "/refuses"):
-    sys.exit("sbatch: error: refused")
+    sys.exit("sbatch: error: QOSMaxSubmit\\nsbatch: error: Batch job submission failed: Job violates policy")
 job = str(100 + len(os.listdir(BASE + "/jobs")))
 wrap = sys.argv[-1].partition("=")[2]
 with open(BASE + "/calls", "a") as stream:
@@ -280,3 +284,47 @@ def test_a_call_that_submits_nothing_ends_without_a_pause(work):
     done = run(work, "--slurm-init-seconds-before-status-checks", "40", targets=("here.txt",))
     assert done.returncode == 0, done.stderr
     assert time.monotonic() - began < 25
+
+
+def test_a_job_that_the_scheduler_does_not_take_is_told_in_its_own_words_at_the_end(work):
+    (work.parent / "cluster" / "refuses").touch()
+    (work / "Snakefile").write_text(
+        (work / "Snakefile").read_text()
+        + "\nonerror:\n    from remeasure.status import failures\n"
+        + "    failures.said_at_end(workflow.scheduler.failed, 0.0, True)\n"
+    )
+    done = run(work)
+    assert done.returncode == 1
+    at = done.stderr.index("Failed jobs (1):")
+    assert done.stderr[at:].splitlines()[:4] == [
+        "Failed jobs (1):",
+        "  make: refused by sbatch",
+        "    a.log",
+        "      Batch job submission failed: Job violates policy",
+    ]
+
+
+def test_what_the_scheduler_would_not_take_is_refused_before_the_first_job(work):
+    (work.parent / "cluster" / "objects").write_text("Batch job submission failed: Invalid qos")
+    line = refused(work)
+    assert "rule make: the scheduler would refuse it: " in line and "Invalid qos" in line
+    assert "--partition=cpu --cpus-per-task=1 --mem=1000 --time=5" in line
+
+
+def test_a_job_for_which_no_node_is_up_right_now_is_submitted(work):
+    (work.parent / "cluster" / "objects").write_text(
+        "allocation failure: Requested node configuration is not available: nodes are down"
+    )
+    assert run(work).returncode == 0
+
+
+@pytest.mark.parametrize("in_the_way", ["a file", "a folder"])
+def test_what_is_in_the_way_of_our_files_is_one_line(work, in_the_way):
+    (work / ".snakemake").mkdir()
+    place = work / ".snakemake" / "remeasure"
+    if in_the_way == "a file":
+        place.write_text("")
+    else:
+        (place / "driver.lease").mkdir(parents=True)
+    line = refused(work)
+    assert "cannot be written (" in line and line.endswith("make room, or delete .snakemake/remeasure")

@@ -16,7 +16,7 @@ import time
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from remeasure.cluster import commands, hazards, queue, site, standins, watchdog
 from remeasure.errors import RemeasureError
@@ -93,8 +93,22 @@ def attach(workflow) -> None:
         if is_slurm(workflow):
             _attach(workflow)
     except RemeasureError as error:
+        _refuse(error)
+    except OSError as error:
+        _refuse(unwritable(error))
+
+
+def _refuse(error: RemeasureError) -> NoReturn:
+    with contextlib.suppress(OSError):
         print(f"error: {error}", file=sys.stderr, flush=True)
-        sys.exit(2)
+    sys.exit(2)
+
+
+def unwritable(error: OSError) -> RemeasureError:
+    """Return what is said where our files below ``.snakemake`` cannot be written or are in the way."""
+    return RemeasureError(
+        f"{error.filename or FOLDER}: cannot be written ({error.strerror}); make room, or delete {FOLDER}"
+    )
 
 
 def partitions_file(workflow) -> Path | None:
@@ -213,11 +227,16 @@ def _hold(path: Path) -> None:
     try:
         stack.enter_context(Lease(path))
     except RemeasureError:
-        raise RemeasureError(
-            f"{path.parent.parent.parent}: {holder_of(path) or 'another process'} submits jobs from this "
-            "folder right now; wait for it or stop it"
-        ) from None
+        raise in_use(path) from None
     atexit.register(stack.close)
+
+
+def in_use(lease: Path, holder: str | None = None) -> RemeasureError:
+    """Return what is said where somebody else holds a working directory."""
+    who = holder or holder_of(lease) or "another process"
+    return RemeasureError(
+        f"{lease.parent.parent.parent}: {who} submits jobs from this folder right now; wait for it or stop it"
+    )
 
 
 # -- the cluster ---------------------------------------------------------------------------------------------

@@ -23,6 +23,8 @@ _FIELDS = (
     *("TimeUsed", "Reason", "tres-per-job", "tres-per-node", "SubmitTime"),
 )
 _COMMENT = re.compile(r"(rule|group)_(?P<rule>.*?)(?:_wildcards_(?P<wildcards>.*))?\Z", re.DOTALL)
+# 62, 62_3; 62_[3-9%2] for tasks that wait.
+_JOB_ID = re.compile(r"\d{1,20}(_[\d\[\],%-]+)?", re.ASCII)
 _TIME = re.compile(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)\Z")
 # gres:gpu:h100:1 (22.05), gres/gpu:h100=1 and gres/gpu:h100:1 (later), gpu:2, gpu
 _GPUS = re.compile(r"(?:\A|[,:/])gpu(?::(?P<model>[A-Za-z_][\w.-]*))?(?:[:=](?P<n>\d+))?(?:\(|,|\Z)")
@@ -95,14 +97,12 @@ def jobs(name: str | None = None, user: str | None = None, timeout_s: float = 30
     found = [_job(record, mark) for record in answer.text.split(end)[:-1]]
     if answer.text.split(end)[-1].strip():
         raise _garbled(answer.text.split(end)[-1])
-    return sorted(
-        found, key=lambda job: [int(part) if part.isdigit() else 0 for part in job.job_id.split("_")]
-    )
+    return sorted(found, key=lambda job: [int(part) for part in re.findall(r"\d{1,20}", job.job_id)][:2])
 
 
 def _job(record: str, mark: str) -> Job:
     fields = record.lstrip("\n").split(mark)
-    if len(fields) != len(_FIELDS) or not re.fullmatch(r"\d+(_[\d\[\],%-]+)?", fields[0].strip(), re.ASCII):
+    if len(fields) != len(_FIELDS) or not _JOB_ID.fullmatch(fields[0].strip()):
         raise _garbled(record)
     (
         job_id,

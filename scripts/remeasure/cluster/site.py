@@ -229,6 +229,10 @@ def _partitions(raw: dict[str, Any], path: Path) -> dict[str, Any]:
     for name in found:
         if not isinstance(name, str) or not name.strip():
             raise RemeasureError(f'{path}: partitions: {name!r} is no name; put it in quotes, like "gpu"')
+        if name.startswith("-") or not name.isprintable() or name != name.strip():
+            raise RemeasureError(
+                f"{path}: partitions: {name[:80]!r} is the name of no partition; `sinfo -o %R` shows them"
+            )
         if found[name] is None:
             raise RemeasureError(
                 f"{path}: partitions.{name}: says nothing; write {{}} where it has no limits"
@@ -261,6 +265,7 @@ def minutes(value: int | float | str) -> float:
         found = sum(float(n) * _UNITS_MIN[unit] for n, unit in re.findall(r"([\d.]+)\s*([dhms])", said))
     else:
         raise ValueError(f"{str(value)[:40]!r} is no time")
-    if found <= 0:
-        raise ValueError(f"{str(value)[:40]!r} is no time above zero")
-    return math.floor(found + 0.5)
+    rounded = math.floor(found + 0.5)
+    if rounded < 1:
+        raise ValueError(f"{str(value)[:40]!r} is no time of a minute or more")
+    return rounded

@@ -102,8 +102,14 @@ class Submission:
 
         Raises:
             RemeasureError: somebody else submits from this folder, jobs that do not end, or a queue that does
-                not answer for hours.
+                not answer for hours, or files below ``.snakemake`` that cannot be written.
         """
+        try:
+            return self._run()
+        except OSError as error:
+            raise driver.unwritable(error) from None
+
+    def _run(self) -> int:
         self._folder.mkdir(parents=True, exist_ok=True)
         lease = self._folder / "submit.lease"
         with contextlib.ExitStack() as stack:
@@ -143,9 +149,7 @@ class Submission:
         """Wait for the queue, end what a killed driver left; return whether to go on."""
         lease = self._folder / driver.LEASE
         if holder := holder_of(lease):
-            raise RemeasureError(
-                f"{self.root}: {holder} submits jobs from this folder right now; wait for it or stop it"
-            )
+            raise driver.in_use(lease, holder)
         if not self._await_queue():
             return False
         self._clean_up()
@@ -168,6 +172,23 @@ class Submission:
 
     def _clean_up(self) -> None:
         """Cancel jobs of a driver that was killed, wait until they are gone, and give its lock back."""
+        lease = self._folder / driver.LEASE
+        was_killed = lease.exists() and lease.stat().st_size > 0
+        if not was_killed and not self._left_over():
+            return
+        # Held meanwhile: a driver that was started by hand since we looked has jobs of its own.
+        with contextlib.ExitStack() as stack:
+            try:
+                stack.enter_context(Lease(lease))
+            except RemeasureError:
+                raise driver.in_use(lease) from None
+            self._cancel()
+            if was_killed:
+                log.warning("the lock of the driver that was killed is given back")
+                self._unlock()
+
+    def _cancel(self) -> None:
+        """Cancel what is left over, and wait until it is gone."""
         until, cancelled = time.monotonic() + _CANCEL_S, set()
         while left := self._left_over():
             new = [job.job_id for job in left if job.job_id not in cancelled]
@@ -183,12 +204,6 @@ class Submission:
                     "tell the cluster's administrators, then run this again"
                 )
             time.sleep(1.0)
-        lease = self._folder / driver.LEASE
-        with contextlib.suppress(FileNotFoundError):
-            if lease.stat().st_size and holder_of(lease) is None:
-                log.warning("the lock of the driver that was killed is given back")
-                self._unlock()
-                os.truncate(lease, 0)
 
     def _left_over(self) -> list[queue.Job]:
         """Return what a killed driver left, an outage waited out; nothing where somebody interrupts that."""

@@ -6,7 +6,6 @@ running with what the queue of the cluster says.
 """
 
 import contextlib
-import logging
 import os
 import re
 import signal
@@ -20,12 +19,13 @@ from pathlib import Path
 from remeasure.cluster import commands, queue, standins
 from remeasure.errors import RemeasureError
 
-log = logging.getLogger("remeasure.watchdog")
 SILENT_S = 600.0
 # The executor asks every 3 minutes at most, and its files may take a minute to appear. An outage is longer.
 _AWAY_FACTOR = 9
 _LOOK_S = 15.0
 _NOTE_S = 2.0
+# What nobody reads is not waited for.
+_SAY_S = 2.0
 # An interrupted executor sleeps to the end of its round, 180 s at most, before it lets go.
 HARD_S = 240.0
 # Reasons for waiting that pass only when somebody changes the job, the limits or the account.
@@ -132,21 +132,21 @@ class Watchdog:
 
     def _watch(self) -> None:
         every_s = min(_LOOK_S, self._judge.silent_s / 4)
-        looked, told = time.monotonic(), False
+        looked, told, n_running = time.monotonic(), False, 0
         while not self._ended.wait(min(_NOTE_S, every_s)):
-            n_running, ids = self._waited()
-            self._note(ids)
-            if time.monotonic() - looked < every_s:
-                continue
             try:
+                n_running, ids = self._waited()
+                self._note(ids)
+                if time.monotonic() - looked < every_s:
+                    continue
                 found = queue.jobs(name=self._run)
                 if told:
-                    log.info("the cluster's controller answers again")
+                    _say("watchdog: the cluster's controller answers again")
                 told = False
-            except RemeasureError as error:
+            except Exception as error:  # whatever it is: without this thread the driver may wait for ever
                 found = None
                 if not told:
-                    log.warning("%s (the driver waits)", error)
+                    _say(f"watchdog: {error} (the driver waits)")
                 told = True
             looked = time.monotonic()
             if verdict := self._judge.look(looked, n_running, found):
@@ -165,19 +165,29 @@ class Watchdog:
         line = f"watchdog: {said}; the driver is ended, the same command goes on from where it stands"
         with contextlib.suppress(OSError):
             standins.write(self._folder / "ended.json", {"kind": kind, "said": line})
-        print(f"error: {line}", file=sys.stderr, flush=True)
+        _say(f"error: {line}")
         os.kill(os.getpid(), signal.SIGINT)
         if self._ended.wait(HARD_S):
             return
-        print(
+        _say(
             f"error: the driver did not end within {HARD_S:g} s and is killed; before the same command: "
-            "`snakemake --unlock`",
-            file=sys.stderr,
-            flush=True,
+            "`snakemake --unlock`"
         )
-        with contextlib.suppress(RemeasureError):
+        with contextlib.suppress(Exception):
             commands.ask(["scancel", f"--name={self._run}"])
         os._exit(1)
+
+
+def _say(line: str) -> None:
+    """Print to standard error where that is possible: a full disk or a stopped terminal changes nothing."""
+
+    def say() -> None:
+        with contextlib.suppress(OSError, ValueError):
+            print(line, file=sys.stderr, flush=True)
+
+    saying = threading.Thread(target=say, daemon=True)
+    saying.start()
+    saying.join(_SAY_S)
 
 
 def _long(seconds: float) -> str:

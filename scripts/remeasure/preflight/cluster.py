@@ -304,6 +304,8 @@ def real_partitions() -> dict[str, _Real]:
             model = gpu["model"] or ""
             one.gpus[model] = max(one.gpus.get(model, 0), int(gpu["n"]))
         one.features |= set(features.split(",")) - {"(null)", ""}
+    if not found:
+        raise RemeasureError("sinfo: shows no partition at all; try it by hand")
     return found
 
 

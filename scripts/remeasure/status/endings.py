@@ -23,6 +23,9 @@ _HEAD = re.compile(r"(?P<failed>Error in )?(?:local)?(?:rule|checkpoint) (?P<rul
 _DONE = re.compile(r"Finished jobid: (\d+) ")
 _AGAIN = re.compile(r"Trying to restart job (\d+)\.")
 _SENT = re.compile(r"Job (\d+) has been submitted with SLURM jobid (\S+) ")
+# What the executor says of a job that was not taken; the scheduler's words may be several lines.
+_REFUSED = re.compile(r"    message: SLURM sbatch failed\. The error message was '")
+_REFUSED_END = "For further error details see"
 # What every nested Snakemake says at its end, whatever happened.
 _ALWAYS = re.compile(
     r"\s|\[|=|Error in |Shutting down|Exiting because|Storing output|Elapsed time|WorkflowError:$"
@@ -48,6 +51,8 @@ class Event(NamedTuple):
     log: str
     job_id: str
     """Number of the cluster job; empty for a local one."""
+    refused: str = ""
+    """Why the scheduler did not take the job, in its own words; empty where it did."""
 
 
 class JobLog(NamedTuple):
@@ -220,10 +225,32 @@ def _lines(path: Path) -> Iterator[str]:
             yield line
 
 
+def _refusal(lines: list[str]) -> str:
+    """Return the last sentence of the scheduler, from what the executor says of a job that was not taken."""
+    end = lines.index("    sbatch call:") if "    sbatch call:" in lines else len(lines)
+    said = [printable(line) for line in "\n".join(lines[:end]).removesuffix("'.").split("\n") if line.strip()]
+    return said[-1].removeprefix("sbatch: error: ")[:300] if said else "it says nothing"
+
+
+def refused(event: Event) -> Ending:
+    """Return how a job ended that the scheduler did not take."""
+    return Ending("refused by sbatch", "", "", event.log, (event.refused,))
+
+
 def _events(lines: Iterator[str]) -> Iterator[Event]:
     """Yield what a driver's log says, in order; numbers of jobs hold within one log."""
     at, event, by_number, number = 0.0, None, {}, ""
+    refusal: list[str] | None = None
     for line in lines:
+        if event is not None and _REFUSED.match(line):
+            refusal = []
+            line = _REFUSED.sub("", line)
+        if event is not None and refusal is not None and not _STAMP.match(line):
+            refusal.append(line)
+            if line.startswith(_REFUSED_END):
+                event, refusal = event._replace(refused=_refusal(refusal)), None
+            continue
+        refusal = None
         if event is not None and line.startswith("    "):
             name, _, value = line.strip().partition(": ")
             if line[4:5] == " ":

@@ -28,12 +28,13 @@ def said_at_end(failed: Iterable[Any], started: float, is_cluster: bool) -> None
     if not jobs:
         return
     known = _queue() if is_cluster else {}
+    refused = _refused(started) if is_cluster else {}
     lines = ["", f"Failed jobs ({len(jobs)}):"]
     for job in sorted(jobs, key=lambda job: (job.rule.name, list(job.wildcards)))[:_MOST]:
         at = {name: value for name, value in job.wildcards.items() if name not in ("run", "model")}
-        lines += report.failure(
-            " ".join([job.rule.name, "/".join(at.values())]).strip(), _ending(job, started, known)
-        )
+        event = refused.get(str(job.log[0]) if job.log else "")
+        ending = endings.refused(event) if event else _ending(job, started, known)
+        lines += report.failure(" ".join([job.rule.name, "/".join(at.values())]).strip(), ending)
     if len(jobs) > _MOST:
         lines.append(f"  … and {len(jobs) - _MOST} more")
     lines.append("scripts/status.py says what else is missing.")
@@ -47,6 +48,15 @@ def _ending(job: Any, started: float, known: dict[str, queue.Job]) -> endings.En
     job_id = kept.job_id if kept else ""
     log = str(job.log[0]) if job.log else ""
     return endings.described(log, Path(), kept, known.get(job_id), job_id)
+
+
+def _refused(started: float) -> dict[str, endings.Event]:
+    """Return the jobs that the scheduler did not take, by log, as the driver's own log has them."""
+    return {
+        log: event
+        for log, event in endings.events(Path()).items()
+        if event.refused and event.kind == "failed" and event.at >= started - 1
+    }
 
 
 def _queue() -> dict[str, queue.Job]:

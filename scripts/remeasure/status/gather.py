@@ -102,5 +102,6 @@ def _others(around: states.Surroundings, seen: list[states.Seen], runs: set[str]
         if event.kind == "failed" and event.log not in known and is_missing and is_ours:
             lines = endings.tail(around.work_dir / event.log)
             ending = endings.Ending("its command failed", event.job_id, "", event.log, tuple(lines))
+            ending = endings.refused(event) if event.refused else ending
             found.append(report.Other(event.rule, ending))
     return found

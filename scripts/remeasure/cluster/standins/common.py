@@ -6,12 +6,15 @@ import json
 import os
 import shutil
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
 
-_LIMIT_BYTES = 64_000_000
+if __package__:
+    from remeasure.cluster.standins import bounded
+else:  # started by a launcher, without the package
+    import bounded
+
 # Settings of a user's shell that would change what squeue prints or which jobs it shows.
 _RESHAPING = ("SQUEUE_", "SLURM_TIME_FORMAT")
 
@@ -36,27 +39,15 @@ def real(name: str, folder: Path) -> str | None:
 def call(
     words: list[str], folder: Path, timeout_s: float, stdin: bytes = b""
 ) -> tuple[int | None, bytes, bytes]:
-    """Run a program; return its status (null: killed after its time, or not there), output and complaints."""
+    """Run a program; return its status (null: killed, or not there), output and complaints."""
     try:
-        program = subprocess.Popen(
-            words,
-            env=surroundings(folder),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
+        done = bounded.run(words, surroundings(folder), timeout_s, stdin)
     except OSError as error:
         return None, b"", f"{words[0]}: {error.strerror}\n".encode()
-    try:
-        said, complaint = program.communicate(stdin, timeout=timeout_s)
-    except subprocess.TimeoutExpired:
-        program.kill()
-        _, complaint = program.communicate()
-        return None, b"", complaint + f"{words[0]}: no answer within {timeout_s:g} s\n".encode()
-    except BaseException:
-        program.kill()
-        raise
-    return program.returncode, said[:_LIMIT_BYTES], complaint[:_LIMIT_BYTES]
+    if done.status is not None:
+        return done.status, done.said, done.complaint
+    why = f"no answer within {timeout_s:g} s" if done.fault == "late" else "says too much"
+    return None, b"", done.complaint + f"{words[0]}: {why}\n".encode()
 
 
 def read(path: Path) -> dict:
@@ -67,6 +58,12 @@ def read(path: Path) -> dict:
     except (OSError, ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
+
+
+def seconds(folder: Path, name: str, usual: float) -> float:
+    """Return a time that ``settings.json`` may give, seconds."""
+    found = read(folder / "settings.json").get(name)
+    return float(found) if isinstance(found, int | float) and 0 <= found < 1e6 else usual
 
 
 def write(path: Path, value: dict) -> None:

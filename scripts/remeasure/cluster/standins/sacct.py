@@ -52,7 +52,7 @@ def _option(words: list[str], name: str) -> str:
 
 def _states(folder: Path, run: str) -> int:
     """Print ``id|STATE`` for all jobs of a run, an outage of the controller waited out."""
-    until = time.monotonic() + float(common.read(folder / "settings.json").get("sacct_wait_s", _CALL_S))
+    until = time.monotonic() + common.seconds(folder, "sacct_wait_s", _CALL_S)
     squeue = ["squeue", "--noheader", "--states=all", "--format=%i|%T", f"--name={run}"]
     # Read before the queue is: a job that is submitted in between is not missed then.
     waited = common.read(folder / "waited.json")
@@ -65,7 +65,8 @@ def _states(folder: Path, run: str) -> int:
             sys.stderr.write(complaint.decode(errors="replace"))
             return 1
     found = dict(_LINE.fullmatch(line.strip()).groups() for line in _lines(said))
-    ids = [str(job) for job in waited.get("ids", ())] if waited.get("run") == run else []
+    ids = waited.get("ids")
+    ids = [str(job) for job in ids] if isinstance(ids, list) and waited.get("run") == run else []
     for job, state in settled(folder, ids, found).items():
         print(f"{job}|{state}")
     return 0

@@ -37,7 +37,7 @@ def main(folder: Path, words: list[str]) -> int:
         print("sbatch: not on the PATH; run this on a login node of a SLURM cluster", file=sys.stderr)
         return 127
     script = sys.stdin.buffer.read() if "/dev/stdin" in words else b""
-    until = time.monotonic() + float(common.read(folder / "settings.json").get("sbatch_wait_s", _WAIT_S))
+    until = time.monotonic() + common.seconds(folder, "sbatch_wait_s", _WAIT_S)
     status, answer, complaint = _send([sbatch, *words], folder, script)
     pause_s = 1.0
     while status != 0:
@@ -74,7 +74,7 @@ def _lost(folder: Path, name: str, comment: str) -> str | None:
         known = _known(folder)
         for record in said.decode(errors="replace").split(_END):
             job, _, found = record.lstrip("\n").partition(" ")
-            if name and job.isdigit() and found.strip() == comment.strip() and job not in known:
+            if name and job.isdecimal() and found.strip() == comment.strip() and job not in known:
                 return job
         if not is_last and not common.pause(_SETTLE_S, folder):
             return None
@@ -91,9 +91,17 @@ def _known(folder: Path) -> set[str]:
 def _hand_out(folder: Path, answer: str, complaint: str) -> int:
     """Give the driver its job, unless it has been told to end meanwhile: nobody would cancel that job."""
     job = answer.strip().split(";")[0]
+    if not re.search(r"\d", answer, re.ASCII):
+        said = "".join(char if char.isprintable() else " " for char in answer[-200:])
+        print(
+            f"sbatch: its answer ({' '.join(said.split())!r}) holds no job id; look whether a wrapper "
+            "of that name comes first on the PATH",
+            file=sys.stderr,
+        )
+        return 1
     with common.locked(folder / "submitted") as stream:
         stream.write(f"{job}\n")
-    if common.is_ending(folder) and job.isdigit():
+    if common.is_ending(folder) and job.isdecimal():
         common.call(["scancel", job], folder, 30.0)
         return 130
     sys.stderr.write(complaint)
