@@ -168,6 +168,11 @@ def test_a_profile_without_partitions_is_named(here):
     assert "slurm-partition-config: partitions.yaml" in problem
 
 
+def test_a_sinfo_that_says_nothing_is_a_problem(here):
+    program(here / "bin", "sinfo", "exit 0")
+    assert "sinfo: shows no partition at all; try it by hand" in check(here).problems
+
+
 def test_times_of_sinfo_are_minutes():
     assert [cluster._minutes(text) for text in ("infinite", "30:00", "1:00:00", "2-00:00:00")] == [
         float("inf"),

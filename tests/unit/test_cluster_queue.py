@@ -123,3 +123,33 @@ def test_a_rules_name_ends_before_its_wildcards(tmp_path, monkeypatch):
     on_path(monkeypatch, tmp_path / "bin")
     found = [(job.rule, job.wildcards) for job in queue.jobs()]
     assert found == [("ask", "a_wildcards_b"), ("chain", ""), ("", ""), ("x", "")]
+
+
+def test_a_child_that_left_the_session_and_holds_the_pipe_is_not_waited_for(tmp_path, monkeypatch):
+    program(tmp_path, "squeue", "setsid sleep 20 & sleep 20")
+    on_path(monkeypatch, tmp_path)
+    began = time.monotonic()
+    with pytest.raises(RemeasureError, match="no answer within 0.3 s"):
+        queue.jobs(timeout_s=0.3)
+    assert time.monotonic() - began < 3
+
+
+def test_a_long_complaint_keeps_no_answer_back(tmp_path, monkeypatch):
+    program(tmp_path, "squeue", "yes | head -c 1000000 >&2")
+    on_path(monkeypatch, tmp_path)
+    assert queue.jobs() == []
+
+
+def test_an_id_of_thousands_of_digits_is_no_job(tmp_path, monkeypatch):
+    (tmp_path / "jobs").write_text(job_line("9" * 5000))
+    squeue(tmp_path / "bin", tmp_path / "jobs")
+    on_path(monkeypatch, tmp_path / "bin")
+    with pytest.raises(RemeasureError, match="not what --Format asks for"):
+        queue.jobs()
+
+
+def test_tasks_of_an_array_are_in_order(tmp_path, monkeypatch):
+    (tmp_path / "jobs").write_text("".join(map(job_line, ("10", "9_10", "9_2", "9_[11-13%2]"))))
+    squeue(tmp_path / "bin", tmp_path / "jobs")
+    on_path(monkeypatch, tmp_path / "bin")
+    assert [job.job_id for job in queue.jobs()] == ["9_2", "9_10", "9_[11-13%2]", "10"]

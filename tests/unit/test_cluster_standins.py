@@ -247,3 +247,33 @@ def test_the_launchers_work_from_a_folder_with_odd_characters(tmp_path, monkeypa
     program(tmp_path / "bin", "sbatch", "echo 42")
     monkeypatch.setenv("PATH", f"{odd / 'bin'}{os.pathsep}{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
     assert submit().stdout == "42\n"
+
+
+def test_a_child_that_holds_the_pipe_and_endless_talk_end_in_time(folder, tmp_path):
+    standins.write(folder / "settings.json", {"sacct_wait_s": 1})
+    for body, said in (("sleep 20 & echo '5|RUNNING'", "no answer within"), ("exec yes", "says too much")):
+        program(tmp_path / "bin", "squeue", body)
+        began = time.monotonic()
+        done = ask(*QUESTION)
+        assert (done.returncode, done.stdout) == (1, "") and said in done.stderr
+        assert time.monotonic() - began < 6
+
+
+def test_small_files_of_another_shape_are_taken_for_none(folder, tmp_path):
+    jobs(tmp_path, job_line(7))
+    standins.write(folder / "settings.json", {"sacct_wait_s": "nan"})
+    for ids in (None, 5, "abc", {"a": 1}):
+        standins.write(folder / "waited.json", {"run": RUN, "ids": ids})
+        done = ask(*QUESTION)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "7|RUNNING\n", "")
+
+
+def test_an_answer_without_a_number_is_no_job(folder, tmp_path):
+    program(tmp_path / "bin", "sbatch", "printf 'welcome\\007 back\\n'")
+    done = submit()
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        "sbatch: its answer ('welcome back') holds no job id; look whether a wrapper of that name comes "
+        "first on the PATH\n"
+    )
+    assert not (folder / "submitted").exists()

@@ -1,6 +1,7 @@
 """A driver whose jobs are nowhere is ended; one that has jobs, or nothing to wait for, is not."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -90,12 +91,21 @@ def test_the_limits_are_ten_and_ninety_minutes_unless_a_test_says_otherwise(monk
 
 
 DRIVER = """
-import signal, sys, time
+import fcntl, os, signal, sys, time
 from pathlib import Path
 from remeasure.cluster import driver, watchdog
 folder = Path(sys.argv[1])
 watchdog.HARD_S = 1.0
 driver.catch_signals(folder)
+if sys.argv[2] == "full":
+    os.dup2(os.open("/dev/full", os.O_WRONLY), 2)
+if sys.argv[2] == "broken":
+    read, write = os.pipe()
+    os.close(read)
+    os.dup2(write, 2)
+if sys.argv[2] == "stopped":
+    fcntl.fcntl(2, fcntl.F_SETPIPE_SZ, 4096)
+    os.write(2, b"x" * 4096)
 if sys.argv[2] == "deaf":
     signal.signal(signal.SIGINT, lambda *_: None)
 dog = watchdog.Watchdog("RUN", folder, lambda: (2, ["8", "9"]), watchdog.Judge(0.5, 4.0))
@@ -107,7 +117,7 @@ try:
 except KeyboardInterrupt:
     print("interrupted", flush=True)
     dog.stop()
-    sys.exit(3)
+    os._exit(3)  # not what a standard error that cannot be flushed comes to
 """.replace("RUN", RUN)
 
 
@@ -169,3 +179,43 @@ def test_a_controller_that_never_answers_ends_the_driver_too(tmp_path):
     done = drive(tmp_path, "hears")
     assert done.returncode == 3 and "has not answered" in done.stderr
     assert json.loads((tmp_path / "ended.json").read_text())["kind"] == "away"
+
+
+@pytest.mark.parametrize("stderr", ["full", "broken"])
+def test_the_driver_is_interrupted_where_nothing_can_be_said(tmp_path, stderr):
+    (tmp_path / "jobs").write_text("")
+    squeue(tmp_path / "bin", tmp_path / "jobs")
+    done = drive(tmp_path, stderr)
+    assert (done.returncode, done.stdout, done.stderr) == (3, "interrupted\n", "")
+
+
+def test_the_driver_is_interrupted_where_nobody_reads_what_it_says(tmp_path):
+    (tmp_path / "jobs").write_text("")
+    squeue(tmp_path / "bin", tmp_path / "jobs")
+    read, write = os.pipe()
+    driven = subprocess.Popen(
+        [sys.executable, "-c", DRIVER, str(tmp_path), "stopped"],
+        env={"PYTHONPATH": str(SCRIPTS), "PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin"},
+        stdout=subprocess.DEVNULL,
+        stderr=write,
+    )
+    try:
+        assert driven.wait(timeout=20) == 3
+    finally:
+        driven.kill()
+        os.close(read)
+        os.close(write)
+
+
+def test_whatever_goes_wrong_in_looking_counts_as_no_answer(tmp_path, monkeypatch, capsys):
+    def breaks(**_):
+        raise ZeroDivisionError("odd")
+
+    monkeypatch.setattr(watchdog.queue, "jobs", breaks)
+    monkeypatch.setattr(watchdog, "_NOTE_S", 0.05)
+    ended = []
+    dog = watchdog.Watchdog(RUN, tmp_path, lambda: (1, ["5"]), watchdog.Judge(0.2, 0.5))
+    monkeypatch.setattr(dog, "_end", lambda kind, said: ended.append(kind))
+    dog.start()
+    dog._thread.join(10)
+    assert ended == ["away"] and capsys.readouterr().err == "watchdog: odd (the driver waits)\n"

@@ -4,6 +4,7 @@ import errno
 import fcntl
 import json
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -12,7 +13,7 @@ import pytest
 
 from remeasure.errors import RemeasureError
 from remeasure.fingerprint import SCRIPTS
-from remeasure.leases import Lease, holder_of
+from remeasure.leases import Lease, holder_of, seen
 
 
 def test_a_lease_says_who_holds_it_and_is_empty_afterwards(tmp_path, monkeypatch):
@@ -113,3 +114,34 @@ def test_a_lease_file_that_says_nothing_readable_is_free(tmp_path, content):
     (tmp_path / "a.lock").write_bytes(content)
     with Lease(tmp_path / "a.lock", stale_s=0.1):
         pass
+
+
+@pytest.mark.parametrize("pid", ["9" * 4000, str(2**63), "³", "0", "-1"])
+def test_what_is_no_number_of_a_process_holds_nothing(tmp_path, monkeypatch, pid):
+    path = tmp_path / "a.lock"
+    path.write_text(json.dumps({"host": socket.gethostname(), "pid": pid})[:4096])
+    assert holder_of(path) is None
+    os.utime(path, (time.time() - 3600,) * 2)
+    assert seen(path).pid is None and not seen(path).is_alive
+    without_locks(monkeypatch)
+    with Lease(path, stale_s=0.4):
+        pass
+
+
+def test_a_lease_from_the_future_is_not_held_for_ever(tmp_path):
+    path = tmp_path / "a.lock"
+    left_behind(path, "elsewhere", 1)
+    assert holder_of(path) == "process 1 on host elsewhere" and seen(path).is_alive
+    os.utime(path, (time.time() + 1e6,) * 2)
+    assert holder_of(path) is None and not seen(path).is_alive
+    began = time.monotonic()
+    with Lease(path, host="here"):
+        assert time.monotonic() - began < 0.5
+
+
+def test_a_link_in_a_lease_s_place_is_not_followed(tmp_path):
+    (tmp_path / "precious").write_text("words")
+    (tmp_path / "a.lock").symlink_to(tmp_path / "precious")
+    with pytest.raises(OSError, match="symbolic link"):
+        Lease(tmp_path / "a.lock").__enter__()
+    assert (tmp_path / "precious").read_text() == "words"

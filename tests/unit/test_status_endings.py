@@ -232,3 +232,44 @@ def test_where_the_step_s_own_log_is_empty_the_job_s_log_is_shown(tmp_path):
 def test_what_only_the_queue_knows_is_said(tmp_path):
     shown = endings.described(ASK.made.log, tmp_path, None, job("OUT_OF_MEMORY", "64"), "64")
     assert (shown.why, shown.node, shown.lines) == ("out of memory", "h100-01", ())
+
+
+REFUSED = """
+[Mon Nov 30 06:16:41 2026]
+rule ask:
+    output: results/a.jsonl
+    log: LOG
+    jobid: 4
+[Mon Nov 30 06:16:42 2026]
+Error in rule ask:
+    message: SLURM sbatch failed. The error message was 'sbatch: error: QOSMaxSubmitJobPerUserLimit
+sbatch: error: Batch job submission failed: Job's account "lab" is refused'.
+    sbatch call:
+        sbatch --parsable --comment rule_ask --wrap="python -m snakemake"
+For further error details see the cluster/cloud log and the log files of the involved rule(s).
+    jobid: 4
+    output: results/a.jsonl
+    log: LOG (check log file(s) for error details)
+    shell:
+        (command exited with non-zero exit code)
+Shutting down, this might take some time.
+"""
+SAID = 'Batch job submission failed: Job\'s account "lab" is refused'
+
+
+def test_a_job_that_was_not_taken_is_known_with_the_scheduler_s_last_sentence(tmp_path):
+    text = DRIVER + REFUSED.replace("LOG", ASK.made.log)
+    write(tmp_path / ".snakemake/log/2026-11-30T061640.snakemake.log", text)
+    event = endings.events(tmp_path)[ASK.made.log]
+    assert (event.kind, event.job_id, event.outputs) == ("failed", "", ("results/a.jsonl",))
+    assert event.refused == SAID
+    assert endings.refused(event) == endings.Ending("refused by sbatch", "", "", ASK.made.log, (SAID,))
+
+
+def test_a_log_that_breaks_off_in_the_middle_of_a_refusal_is_borne(tmp_path):
+    text = DRIVER + REFUSED.partition("    sbatch call")[0]
+    write(tmp_path / ".snakemake/log/2026-11-30T061640.snakemake.log", text.replace("LOG", ASK.made.log))
+    assert endings.events(tmp_path)[ASK.made.log].kind == "started"
+    again = "[Mon Nov 30 06:20:00 2026]\nrule make:\n    log: results/logs/bad.log\n    jobid: 9\n"
+    write(tmp_path / ".snakemake/log/2026-11-30T061640.snakemake.log", text + again)
+    assert endings.events(tmp_path)["results/logs/bad.log"].kind == "started"

@@ -96,6 +96,18 @@ def test_a_failure_that_the_driver_noted_is_one_with_its_job_and_lines(asked):
     assert (found.ending.log, found.ending.lines) == (ASK.made.log, ("one", ERROR.strip()))
 
 
+@pytest.mark.parametrize("words", ["", "to be continued: 1 of 2 answered", "interrupted", "error: old"])
+def test_a_job_that_was_not_taken_failed_whatever_an_earlier_attempt_said(asked, words):
+    log(asked, ASK, words, NOW - 100)
+    refused = {one: found._replace(refused="Invalid qos") for one, found in event(job_id="").items()}
+    found = seen(asked, ASK, events=refused)
+    assert (found.state, found.ending.why, found.ending.lines) == (
+        "failed",
+        "refused by sbatch",
+        ("Invalid qos",),
+    )
+
+
 def test_a_failure_before_its_inputs_were_made_again_is_waiting(asked):
     log(asked, ASK, ERROR, at=NOW - 200)
     assert seen(asked, ASK, events=event(at=NOW - 200)).state == "waiting"

@@ -313,3 +313,45 @@ def test_a_closed_terminal_ends_nothing(cluster):
     process.stderr.close()
     [log] = (cluster / ".snakemake" / "remeasure").glob("driver-*.log")
     assert log.read_text() == "told SIGINT\n"
+
+
+def test_a_driver_that_was_started_by_hand_meanwhile_keeps_its_jobs(cluster, monkeypatch):
+    folder = cluster / ".snakemake" / "remeasure"
+    snakemake(cluster, monkeypatch, "exit 0")
+    submitted, by_hand = Submission(cluster, ["a"]), Lease(folder / "driver.lease")
+    await_queue = submitted._await_queue
+
+    def started_meanwhile():
+        if not (folder / "driver.lease").exists():
+            by_hand.__enter__()
+            (cluster / "jobs").write_text(job_line(40, name=OLD, work_dir=str(cluster)))
+        return await_queue()
+
+    monkeypatch.setattr(submitted, "_await_queue", started_meanwhile)
+    try:
+        with pytest.raises(RemeasureError, match=f"process {os.getpid()} .* submits jobs from this folder"):
+            submitted.run()
+    finally:
+        by_hand.__exit__()
+    assert not (cluster / "cancelled").exists() and not (cluster / "called").exists()
+
+
+def test_the_folder_is_held_while_jobs_are_cancelled(cluster, monkeypatch):
+    lease = cluster / ".snakemake" / "remeasure" / "driver.lease"
+    (cluster / "jobs").write_text(job_line(40, name=OLD, work_dir=str(cluster)))
+    program(cluster / "bin", "scancel", f"cp {lease} {cluster}/held; : > {cluster}/jobs")
+    snakemake(cluster, monkeypatch, "exit 0")
+    assert Submission(cluster, ["a"]).run() == 0
+    assert json.loads((cluster / "held").read_text())["pid"] == str(os.getpid())
+    assert lease.read_bytes() == b"" and called(cluster) == ["a"]
+
+
+def test_what_is_in_the_way_is_one_line(cluster):
+    (cluster / ".snakemake").mkdir()
+    (cluster / ".snakemake" / "remeasure").write_text("")
+    with pytest.raises(RemeasureError, match=r"cannot be written \(File exists\); make room, or delete "):
+        Submission(cluster, ["a"]).run()
+    (cluster / ".snakemake" / "remeasure").unlink()
+    (cluster / ".snakemake" / "remeasure" / "submit.lease").mkdir(parents=True)
+    with pytest.raises(RemeasureError, match=r"submit.lease: cannot be written \(Is a directory\)"):
+        Submission(cluster, ["a"]).run()

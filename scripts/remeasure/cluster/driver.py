@@ -150,10 +150,9 @@ def _attach(workflow) -> None:
     if not jobs:
         return
     file = partitions_file(workflow)
-    if file is not None:
-        here = site.load(file)
+    here = site.load(file) if file is not None else None
+    if here is not None:
         hazards.check_needs(jobs, here, file)
-        hazards.check_refused(jobs, here)
     silent_s, away_s = watchdog.limits()
     run = _run_name(workflow)
     folder = FOLDER.absolute()
@@ -168,6 +167,8 @@ def _attach(workflow) -> None:
         raise
     if left:
         raise RemeasureError(_about_left_over(left))
+    if here is not None:
+        hazards.check_refused(jobs, here)
     standins.write(folder / "settings.json", {"accounting": _has_accounting()})
     standins.install(folder)
     os.environ["PATH"] = f"{folder / 'bin'}{os.pathsep}{os.environ.get('PATH', os.defpath)}"

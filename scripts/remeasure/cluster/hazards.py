@@ -107,8 +107,11 @@ def check_needs(jobs: list, here: site.Site, file: Path) -> None:
         )
 
 
-# What passes by itself: such a job waits in the queue until nodes are there.
-_PASSING = re.compile(r"not available|busy|down|drained|reserved|draining", re.IGNORECASE)
+# What passes by itself: such a job waits until nodes are there, or is sent when the controller answers.
+_PASSING = re.compile(
+    r"not available|\b(busy|down|drained|draining|reserved)\b|slurm controller|timed out|connection",
+    re.IGNORECASE,
+)
 _MOST_KINDS = 60
 
 
@@ -121,7 +124,10 @@ def check_refused(jobs: list, here: site.Site) -> None:
     for job in jobs:
         kinds.setdefault(_words(job, here), job.rule.name)
     for words, rule in list(kinds.items())[:_MOST_KINDS]:
-        answer = commands.ask(["sbatch", "--test-only", *words, "--wrap=true"])
+        try:
+            answer = commands.ask(["sbatch", "--test-only", *words, "--wrap=true"])
+        except RemeasureError:  # busy or away: submissions themselves are waited for
+            return
         if answer.status != 0 and not _PASSING.search(answer.complaint):
             raise RemeasureError(
                 f"rule {rule}: the scheduler would refuse it: {answer.complaint} (sbatch {' '.join(words)}); "

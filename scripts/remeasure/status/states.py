@@ -125,6 +125,10 @@ def _not_under_way(step: Step, around: Surroundings, over: Job | None, log_at: f
     said = endings.said_of(around.work_dir / step.made.log)
     event = around.events.get(step.made.log)
     kept = endings.job_log(around.work_dir / endings.SLURM_LOGS / f"rule_{step.made.rule}" / step.made.key[1])
+    if event is not None and event.kind == "failed" and event.refused:  # older logs tell nothing of it
+        if _is_newer(event.inputs, event.at, around.work_dir):
+            return Seen(step, "waiting")
+        return Seen(step, "failed", ending=endings.refused(event))
     if said == "continued":
         return Seen(step, "waiting", note="to be continued")
     if event is not None and event.kind == "again":
@@ -144,8 +148,6 @@ def _not_under_way(step: Step, around: Surroundings, over: Job | None, log_at: f
         at = last
     if not is_bad or (event is not None and _is_newer(event.inputs, at, around.work_dir)):
         return Seen(step, "waiting", note="stopped" if said == "stopped" else "")
-    if has_failed and event.refused:
-        return Seen(step, "failed", ending=endings.refused(event))
     job_id = event.job_id if has_failed else over.job_id if over else kept.job_id if kept else ""
     same = over if over is not None and over.job_id == job_id else None
     return Seen(step, "failed", ending=endings.described(step.made.log, around.work_dir, kept, same, job_id))
