@@ -170,8 +170,7 @@ def test_an_outage_of_the_controller_is_waited_out(told, cluster, undisturbed, t
     for future in told.values():
         future.exception()
     stage = set_stage(cluster, undisturbed, tmp_path / "project")
-    # Looked at early and then ever more rarely: the next look after the outage comes a little sooner.
-    driver = stage.start("--slurm-init-seconds-before-status-checks", "2", seconds=4)
+    driver = stage.start(seconds=4)
     job = stage.until_asked(2)
     cluster.stop_controller()
     stopped = time.monotonic()

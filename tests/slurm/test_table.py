@@ -67,11 +67,9 @@ def test_the_schedulers_record_names_nodes_of_these_partitions_only(table, clust
 def test_the_cluster_makes_the_same_bytes_as_one_computer(table, local_run):
     found, expected = bytes_of(table.made.folder), bytes_of(local_run)
     # The comparison of judges is a target of its own, which was not asked for.
-    expected = {
-        name: it for name, it in expected.items() if "/judges" not in name and "judge-smollm2" not in name
-    }
-    assert sorted(found) == sorted(expected)
-    assert [name for name in expected if found[name] != expected[name]] == []
+    more = {name for name in expected if "/judges" in name or name.endswith("executors/judge-smollm2.json")}
+    assert len(found) > 300 and set(found) == set(expected) - more
+    assert [name for name in found if found[name] != expected[name]] == []
 
 
 def test_a_second_call_has_nothing_to_do(table):
