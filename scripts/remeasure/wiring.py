@@ -4,15 +4,13 @@ Verified sources are marked ``ancient``: their content is fixed by hash, so thei
 """
 
 import json
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from remeasure import gaps, lineage, parts
 from remeasure.encoders import BACKENDS
-from remeasure.errors import RemeasureError
-from remeasure.needs import CorpusNeeds, EncoderNeeds, Needs
+from remeasure.places import Places
 from remeasure.plan import Plan
 
 UNIT_FILES = {
@@ -50,7 +48,7 @@ def verified(path: str) -> Any:
     return ancient(path) if path.startswith("results/sources/") else path
 
 
-class Wiring:
+class Wiring(Places):
     """Input functions of the rules, over one plan."""
 
     def __init__(self, plan: Plan) -> None:
@@ -99,64 +97,6 @@ class Wiring:
         return self.weights(wildcards.run, wildcards.encoder) | files | adapter
 
     # -- parts ---------------------------------------------------------------------------------------------
-
-    def parted(self, stage: str) -> str:
-        """Return what the wildcard ``run`` must match where a stage of a corpus is done in parts.
-
-        A look-ahead over the rest of the path ties the run to its corpora, and to encoders.
-
-        Args:
-            stage: tiles, passages, or vectors. Candidate lines are embedded in one job whatever the parts
-                are: a line that stands on pages of several parts has one vector.
-        """
-        found = []
-        for run in self.plan.runs():
-            try:
-                known = self.plan.run(run)
-            except RemeasureError:  # said when that run is asked for
-                continue
-            corpora = "|".join(re.escape(name) for name, corpus in known.corpora.items() if corpus.parts > 1)
-            encoders = [name for name, encoder in known.encoders.items() if encoder.unit != "lines"]
-            rest = "|".join(map(re.escape, encoders)) if stage == "vectors" else stage
-            if corpora and rest:
-                found.append(f"{re.escape(run)}(?=/corpora/(?:{corpora})/(?:{rest})/)")
-        return "|".join(found) or "(?!)"
-
-    def large(self, step: str) -> str:
-        """Return what the wildcard ``run`` must match where a small step reads a corpus that is in parts.
-
-        A corpus that is worth parts is too large to be read on the login node: whole archives are hashed,
-        and lists of millions of pages held. A look-ahead ties the run to its corpora, as in ``parted``.
-
-        Args:
-            step: pages, items, or requests; an arm without evidence reads no corpus.
-        """
-        found = []
-        for run in self.plan.runs():
-            try:
-                rest = self._large(run, step)
-            except RemeasureError:  # said when that run is asked for
-                continue
-            if rest:
-                found.append(f"{re.escape(run)}(?=/(?:{'|'.join(rest)}))")
-        return "|".join(found) or "(?!)"
-
-    def _large(self, run: str, step: str) -> list[str]:
-        """Return patterns of the paths, below a run's folder, of what is made from corpora in parts."""
-        known = self.plan.run(run)
-        if step == "pages":
-            return [
-                f"corpora/{re.escape(name)}/" for name, corpus in known.corpora.items() if corpus.parts > 1
-            ]
-        found = []
-        for name in known.studies:
-            study = self.plan.study(name)
-            arms = "|".join(re.escape(arm) for arm, spec in study.arms.items() if spec.evidence != "none")
-            for bench in (*study.benches, *study.training_sets):
-                if known.corpora[self.plan.corpus_name(run, name, bench)].parts > 1:
-                    place = f"{re.escape(name)}/{re.escape(bench)}/"
-                    found.append(f"{place}(?:{arms})/" if step == "requests" else place)
-        return found
 
     def part_files(self, name: str) -> Callable[[Any], list[str]]:
         """A function of wildcards: one file of every part of a corpus, in order.
@@ -266,69 +206,6 @@ class Wiring:
         """The file of an original system that a model's answers are taken from, where they are."""
         path = self.plan.imported(wildcards.run, wildcards.study, wildcards.bench, wildcards.arm, model)
         return {"imported": path} if path else {}
-
-    # -- machines ------------------------------------------------------------------------------------------
-
-    def corpus_needs(self, wildcards) -> CorpusNeeds:
-        """What the stages of a corpus ask of a machine."""
-        return self.plan.corpus(wildcards.run, wildcards.corpus).needs
-
-    def encoder_needs(self, wildcards) -> EncoderNeeds:
-        """What the stages of an encoder ask of a machine."""
-        return self.plan.encoder(wildcards.run, wildcards.encoder).needs
-
-    def search_needs(self, wildcards) -> Needs:
-        """What a search asks of a machine: as much as the encoder that reads its questions."""
-        arm = self.plan.study(wildcards.study).arms[wildcards.arm]
-        encoder = self.plan.encoder_of(wildcards.run, wildcards.study, arm.retriever)
-        return self.plan.encoder(wildcards.run, encoder).needs.search
-
-    def ask_needs(self, wildcards) -> Needs:
-        """What asking a cell asks of a machine; where parts of it were asked, little is left to do."""
-        n = self.plan.shards(wildcards.run, wildcards.study, wildcards.bench, wildcards.arm)
-        return Needs() if n > 1 else self.plan.model(wildcards.run, wildcards.model).needs
-
-    def shard_needs(self, wildcards) -> Needs:
-        """What asking a part of a cell asks of a machine."""
-        return self.plan.model(wildcards.run, wildcards.model).needs
-
-    def judge_needs(self, wildcards) -> Needs:
-        """What judging a cell asks of a machine."""
-        return self.plan.model(wildcards.run, self.judge(wildcards)).needs
-
-    def agreement_needs(self, wildcards) -> Needs:
-        """What one of the compared judges asks of a machine."""
-        return self.plan.model(wildcards.run, wildcards.judge).needs
-
-    def on_login(self, role: str) -> str:
-        """Return what the wildcard ``run`` must match where a model is asked beside the planning Snakemake.
-
-        A look-ahead over the rest of the path ties the run to the model: a model of the same name may be
-        reached in another way in another run.
-
-        Args:
-            role: reader, judge or agreement.
-        """
-        found = []
-        for run in self.plan.runs():
-            try:
-                known = self.plan.run(run)
-            except RemeasureError:  # said when that run is asked for
-                continue
-            here = "|".join(re.escape(name) for name, model in known.models.items() if model.on_login())
-            judged = "|".join(
-                re.escape(name)
-                for name, study in known.studies.items()
-                if known.models[study.judge].on_login()
-            )
-            rest = {
-                "reader": here and f"/[^/]+/[^/]+/[^/]+/(?:{here})/(?!judge/)",
-                "judge": judged and f"/(?:{judged})/[^/]+/[^/]+/[^/]+/judge/",
-                "agreement": here and f"/judges/(?:{here})/",
-            }[role]
-            if rest:
-                found.append(f"{re.escape(run)}(?={rest})")
-        return "|".join(found) or "(?!)"
 
     # -- costs ---------------------------------------------------------------------------------------------
 
