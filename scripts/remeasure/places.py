@@ -1,8 +1,8 @@
 """Where steps are done: what each asks of a machine, beside the planning Snakemake or as a job, in parts.
 
 Whether jobs are local is a property of their rule, so a rule that may be either stands twice. What tells the
-two apart is the wildcard ``run``: a look-ahead over the rest of the path ties it to what decides, a model or a
-corpus.
+two apart is the wildcard ``run``: a look-ahead over the rest of the path ties it to what decides, a model or
+a corpus.
 """
 
 import re

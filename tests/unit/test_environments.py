@@ -168,6 +168,8 @@ def modules(script: Path) -> set[str]:
                 stems = [scripts.joinpath(*parts[:n]) for n in range(1, len(parts) + 1)]
                 files = [one for stem in stems for one in (stem.with_suffix(".py"), stem / "__init__.py")]
                 waiting += [file for file in files if file.is_file()]
+            elif (path.parent / f"{parts[0]}.py").is_file():
+                waiting.append(path.parent / f"{parts[0]}.py")  # a program finds what lies beside it
             elif parts[0] not in sys.stdlib_module_names:
                 found.add(parts[0])
     return found
