@@ -1,8 +1,8 @@
 """Run all tests of this folder but the slow ones: the table on one virtual cluster, the stories on another.
 
 The stories wait most of the time, so both run side by side. Each has a mount namespace of its own in which
-/etc/slurm, the one place that SLURM's programs look at inside a job, belongs to its cluster alone; that of the
-system is not touched. Where that is not allowed, one after the other.
+/etc/slurm, the one place that SLURM's programs look at inside a job, belongs to its cluster alone;
+the system's is not touched. Where that is not allowed, one after the other.
 """
 
 import subprocess
