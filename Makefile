@@ -40,7 +40,7 @@ workflow:
 # A virtual SLURM cluster on this machine: the literal command from a fresh clone, failures, other kinds of sites.
 # Needs root (and apt-get, where SLURM is missing); elsewhere it says so and its tests are skipped.
 test-slurm: setup-dev ci
-	$(BIN)/pytest tests/slurm -m "not slow" --durations 10
+	@$(BIN)/python tests/slurm/run_all.py
 
 test-slow: setup-dev ci
 	$(BIN)/pytest tests/unit tests/contract -m slow

@@ -57,7 +57,8 @@ TERM_AT_30_S = '  ask: {slurm_extra: "--signal=TERM@30"}'
 def out_of_memory(stage: Stage) -> None:
     """A job that is killed for its memory is sent again with more."""
     stage.made.change(*ON_CPU)
-    driver = stage.start(hunger_mb=1800)
+    # Memory is looked at once a second.
+    driver = stage.start(seconds=4, hunger_mb=1800)
     stage.ends_well(driver)
     jobs = stage.jobs()
     assert [job.mem_mb for job in jobs] == [1500, 3000]
