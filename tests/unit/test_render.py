@@ -412,7 +412,12 @@ def browsers_below(pid: int) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize("end", ["killed", "told", "all told"])
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    "end", [pytest.param("killed", marks=SLOW), "told", pytest.param("all told", marks=SLOW)]
+)
 def test_a_script_that_is_ended_goes_on_where_it_stopped_and_ends_with_the_same_bytes(tmp_path, end):
     archive, pages = many(tmp_path, 8)
     process = start(tmp_path / "killed", archive, pages)
@@ -548,6 +553,7 @@ def store_of(folder: Path, n_parts: int) -> dict[str, bytes]:
     return found
 
 
+@pytest.mark.slow
 def test_parts_have_the_tiles_of_one_job_and_another_number_of_parts_renders_nothing(tmp_path, capsys):
     archive, pages = many(tmp_path, 6)
     whole, corpus = tmp_path / "whole", tmp_path / "corpus"

@@ -368,6 +368,7 @@ rule show:
 """
 
 
+@pytest.mark.slow
 def test_a_profile_s_scratch_reaches_a_step_and_reruns_nothing(tmp_path, root):
     project = tmp_path / "project"
     project.mkdir()

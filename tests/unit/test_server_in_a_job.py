@@ -87,6 +87,7 @@ def test_two_jobs_on_one_node_have_a_port_each(vllm, job):
             assert server.get("/health")[0] == 200
 
 
+@pytest.mark.slow
 def test_two_jobs_that_start_in_one_moment_have_a_port_each(vllm):
     files = [vllm / name for name in "abcdef"]
     runs = []
