@@ -41,7 +41,7 @@ def test_deleted_responses_of_a_judged_cell_redo_the_judge_requests_but_ask_no_j
     assert checkout.planned(TABLE) == {
         "ask": 1,
         "build_judge_requests": 1,
-        "ask_judge": 1,
+        "ask_judge_on_login": 1,
         "grade": 1,
         "make_table": 1,
     }
@@ -131,7 +131,7 @@ def test_a_changed_prompt_asks_the_cells_that_show_it(checkout):
     prompt = checkout.project / "config/prompts/pixelrag/own/judge_simpleqa.txt"
     prompt.write_text("Judge with care.\n" + prompt.read_text())
     planned = checkout.planned(TABLE)
-    assert planned == {"build_judge_requests": 4, "ask_judge": 4, "grade": 4, "make_table": 1}
+    assert planned == {"build_judge_requests": 4, "ask_judge_on_login": 4, "grade": 4, "make_table": 1}
 
 
 def test_a_changed_address_or_time_limit_asks_nothing_again(checkout):
