@@ -66,7 +66,7 @@ def test_a_changed_file_of_answers_is_read_anew_and_nothing_else(checkout):
     assert texts == ["one"] * 4
     path = checkout.path("old/nq_base.jsonl")
     path.write_text(path.read_text().replace("one", "two"))
-    assert checkout.planned(responses) == {"ask": 1}
+    assert checkout.planned(responses) == {"ask_on_login": 1}
     checkout.run(responses)
     assert [row.text for row in jsonl.read(checkout.path(responses), Response)] == ["two"] * 4
     kept = jsonl.read(checkout.path(f"{cell}/journal/answers.jsonl"), JournalEntry)
