@@ -1,5 +1,6 @@
 """A site's file, and the same choice of a partition as the executor's."""
 
+import importlib
 import logging
 import random
 from types import SimpleNamespace
@@ -51,7 +52,7 @@ def test_a_need_goes_to_the_partition_that_it_fills_best(tmp_path, asked, expect
 
 
 def test_the_choice_is_the_executors(tmp_path):
-    plugin = pytest.importorskip("snakemake_executor_plugin_slurm.partitions")
+    plugin = importlib.import_module("snakemake_executor_plugin_slurm.partitions")
     here = load(tmp_path, FILE)
     theirs = plugin.read_partition_file(tmp_path / "partitions.yaml")
     draw = random.Random(4)
@@ -74,7 +75,7 @@ def test_the_choice_is_the_executors(tmp_path):
 
 
 def test_times_are_the_executors():
-    plugin = pytest.importorskip("snakemake_executor_plugin_slurm.utils")
+    plugin = importlib.import_module("snakemake_executor_plugin_slurm.utils")
     for said in (
         90,
         90.5,

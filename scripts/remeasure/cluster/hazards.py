@@ -7,11 +7,11 @@ import os
 import re
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from remeasure.cluster import commands, site
 from remeasure.errors import RemeasureError
+from remeasure.needs import Needs
 from remeasure.yaml_files import read_yaml
 
 # Nothing of this may stand in profiles/default: it wins over --profile without a word.
@@ -24,17 +24,6 @@ _TAKES_OVER = (
     "cluster",
     "slurm-partition-config",
 )
-
-
-@dataclass(frozen=True)
-class _Asked:
-    """What one job asks of a machine; see ``site.Needs``."""
-
-    gpu: int | None
-    gpu_model: str | None
-    threads: int | None
-    mem_mb: int | None
-    runtime_min: int | None
 
 
 def check_profiles(workflow, is_slurm: bool) -> None:
@@ -91,7 +80,7 @@ def check_settings(workflow) -> None:
 
 def check_needs(jobs: list, here: site.Site, file: Path) -> None:
     """Refuse jobs that no partition can hold: the executor would only warn and take the default partition."""
-    misfits: dict[str, _Asked] = {}
+    misfits: dict[str, Needs] = {}
     for job in jobs:
         if job.resources.get("slurm_partition"):
             continue
@@ -151,7 +140,7 @@ def _words(job, here: site.Site) -> tuple[str, ...]:
     return tuple(words)
 
 
-def _asked(job) -> _Asked:
+def _asked(job) -> Needs:
     """Return a job's first request as plain numbers; what is not known yet counts as nothing."""
 
     def number(name: str) -> int | None:
@@ -160,12 +149,16 @@ def _asked(job) -> _Asked:
 
     model = job.resources.get("gpu_model")
     threads = number("cpus_per_task") or (job.threads if isinstance(job.threads, int) else None)
-    return _Asked(
-        number("gpu"), model if isinstance(model, str) else None, threads, number("mem_mb"), number("runtime")
+    return Needs(
+        gpu=number("gpu") or 0,
+        gpu_model=model if isinstance(model, str) else None,
+        threads=threads,
+        mem_mb=number("mem_mb"),
+        runtime_min=number("runtime"),
     )
 
 
-def described(needs: site.Needs) -> str:
+def described(needs: Needs) -> str:
     """Return a need in words: ``2 GPUs h100, 8 threads, 64,000 MB, 120 min``."""
     words = []
     if needs.gpu:

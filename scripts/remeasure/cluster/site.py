@@ -7,13 +7,13 @@ choice of a partition here is its choice (scoring of snakemake-executor-plugin-s
 import math
 import re
 from pathlib import Path
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
 
-from remeasure import needs as needs_module
 from remeasure.errors import RemeasureError, did_you_mean
+from remeasure.needs import Needs
 from remeasure.yaml_files import Settings, convert, read_yaml
 
 _UNITS_MIN = {"d": 1440.0, "h": 60.0, "m": 1.0, "s": 1 / 60}
@@ -21,16 +21,6 @@ _SECTIONS = ("partitions", "gpus")
 # The executor takes any of these words for the same thing.
 _CLUSTER_KEYS = ("cluster", "clusters", "slurm_cluster")
 _Limit = Annotated[float, Meta(gt=0)] | None
-
-
-class Needs(Protocol):
-    """What a step asks of a machine; null: nothing in particular."""
-
-    gpu: int | None
-    gpu_model: str | None
-    threads: int | None
-    mem_mb: int | None
-    runtime_min: int | None
 
 
 class Partition(Settings, kw_only=True):
@@ -108,7 +98,7 @@ class Site:
         self.partitions = partitions
         self.gpus = gpus or Gpus()
 
-    def here(self, needs: needs_module.Needs) -> needs_module.Needs:
+    def here(self, needs: Needs) -> Needs:
         """Return a need with the model of GPU that this site has for the one that is named."""
         model = self.gpus.instead.get(needs.gpu_model or "")
         return msgspec.structs.replace(needs, gpu_model=model) if model else needs

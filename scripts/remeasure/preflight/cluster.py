@@ -13,7 +13,7 @@ from pathlib import Path
 
 from remeasure.cluster import commands, driver, hazards, queue, site
 from remeasure.errors import RemeasureError, did_you_mean
-from remeasure.needs import CorpusNeeds, EncoderNeeds
+from remeasure.needs import CorpusNeeds, EncoderNeeds, Needs
 from remeasure.plan import Plan
 from remeasure.preflight.report import Group, plural
 
@@ -48,7 +48,7 @@ class Profile:
     """Further arguments that each job is submitted with, such as ``--account=x``."""
 
 
-def needs_of(plan: Plan, run: str) -> dict[str, site.Needs]:
+def needs_of(plan: Plan, run: str) -> dict[str, Needs]:
     """Return what the steps of a run that go to nodes ask for, by the place where it stands in its file."""
     settings = plan.run(run)
     studies = settings.studies.values()
@@ -68,11 +68,11 @@ def needs_of(plan: Plan, run: str) -> dict[str, site.Needs]:
     return found
 
 
-def _each(place: str, needs: CorpusNeeds | EncoderNeeds) -> dict[str, site.Needs]:
+def _each(place: str, needs: CorpusNeeds | EncoderNeeds) -> dict[str, Needs]:
     return {f"{place}.{step}": getattr(needs, step) for step in needs.__struct_fields__}
 
 
-def check(profile: Profile, needs: Mapping[str, site.Needs]) -> Group:
+def check(profile: Profile, needs: Mapping[str, Needs]) -> Group:
     """Check everything that can be known of the cluster from here.
 
     Args:
@@ -160,7 +160,7 @@ def _configuration() -> _Found:
         )
 
 
-def _partitions(file: Path | None, needs: Mapping[str, site.Needs], words: tuple[str, ...]) -> _Found:
+def _partitions(file: Path | None, needs: Mapping[str, Needs], words: tuple[str, ...]) -> _Found:
     if file is None:
         yield (
             "problem",
@@ -235,9 +235,7 @@ def _features(file: Path, here: site.Site, real: dict[str, _Real]) -> _Found:
                 yield "problem", f"{file}: gpus.features.{model}: no node has the feature {word!r}{hint}"
 
 
-def _needs(
-    file: Path, here: site.Site, needs: Mapping[str, site.Needs], words: tuple[str, ...] | None
-) -> _Found:
+def _needs(file: Path, here: site.Site, needs: Mapping[str, Needs], words: tuple[str, ...] | None) -> _Found:
     """Find a partition for each need and ask the scheduler whether it takes such a job."""
     asked: dict[tuple[str, ...], str] = {}
     for name, named in needs.items():
@@ -264,7 +262,7 @@ def _needs(
             )
 
 
-def sbatch_words(here: site.Site, need: site.Needs, partition: str) -> tuple[str, ...]:
+def sbatch_words(here: site.Site, need: Needs, partition: str) -> tuple[str, ...]:
     """Return the arguments of sbatch that a need comes to."""
     words = [f"--partition={partition}", f"--cpus-per-task={need.threads or 1}"]
     words += [f"--mem={need.mem_mb}"] if need.mem_mb else []
