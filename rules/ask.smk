@@ -44,7 +44,7 @@ rule build_requests:
         runtime=30,
     params:
         code=study_code("build_requests.py", "messages"),
-        settings=as_json(PLAN.request, "run", "study", "bench", "arm"),
+        settings=as_json(PLAN.request, "run", "study", "bench", "arm", "model"),
         inputs=as_options(FILES.evidence),
     shell:
         'python "$SCRIPTS"/build_requests.py --study {wildcards.study:q} --settings {params.settings:q}'

@@ -80,9 +80,10 @@ def write_cell(root: Path, bench: str, arm: str, lines, *, reader="A reader") ->
         bootstrap=Bootstrap(n=200, seed=1),
         max_judge_failed_share=0.01,
     )
-    tally = Tally()
+    tally = Tally("accuracy")
     for line in lines:
         tally.add(line)
+        tally.add_answer(line.status, line.answer)
     jsonl.write(folder / "graded.jsonl", lines)
     jsonl.write_json(folder / "score.json", score(settings, by_name(GRADERS[bench]), tally, retrieved=False))
     return folder

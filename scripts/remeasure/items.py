@@ -14,20 +14,22 @@ from remeasure.records import ImageRef, Item, Page
 ITEM_ID = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
 
 
-def read(path: Path, *, check_images: bool = False) -> Iterator[Item]:
+def read(path: Path, *, check_images: bool = False, with_answers: bool = True) -> Iterator[Item]:
     """Read and check a question file, one question at a time; of the others only the ids are held.
 
     Args:
         path: JSONL of ``records.Item``.
         check_images: also read every image and compare its hash (slower).
+        with_answers: whether every item needs an answer; not where the grader compares with none.
 
     Raises:
         RemeasureError: empty file, broken line, id twice or with other characters than ``[A-Za-z0-9_-]``,
-            empty question, no or empty answer, image file missing or changed; names line and item.
+            neither question nor image, no or empty answer, image file missing or changed; names line and
+            item.
     """
     number = 0
     with ImageReader() as reader:
-        found = jsonl.unique(_checked(jsonl.read(path, Item), path), "item_id", path)
+        found = jsonl.unique(_checked(jsonl.read(path, Item), path, with_answers), "item_id", path)
         for number, item in enumerate(found, start=1):
             for image in item.images:
                 if not Path(image.path).is_file():
@@ -72,18 +74,19 @@ def own(path: Path, pages: Sequence[Page], n_items: int | None) -> Iterator[Item
         yield msgspec.structs.replace(item, relevant=tuple(known[page] for page in item.relevant))
 
 
-def _checked(items: Iterable[Item], path: Path) -> Iterable[Item]:
+def _checked(items: Iterable[Item], path: Path, with_answers: bool) -> Iterable[Item]:
     for number, item in enumerate(items, start=1):
         place = f"{path} line {number}"
         if not ITEM_ID.match(item.item_id):
             raise RemeasureError(
                 f"{place}: item_id {item.item_id!r} is not allowed; use 1 to 64 of A-Z a-z 0-9 _ -"
             )
-        if not item.question.strip():
+        if not item.question.strip() and not item.images:
             raise RemeasureError(
                 f"{place}: item {item.item_id!r} has an empty question; write one or remove the line"
             )
-        if not item.references or any(not reference.strip() for reference in item.references):
+        blank = any(not reference.strip() for reference in item.references)
+        if blank or (with_answers and not item.references):
             raise RemeasureError(
                 f"{place}: item {item.item_id!r} has no answer or an empty one in references; "
                 "give every item at least one answer"
