@@ -266,6 +266,7 @@ def score(settings: GradeSettings, grader: UnitGrader, tally: Tally, *, retrieve
             also=numbers,
             n_differ=tally.differ[name],
         )
+    grader.check(metrics)
     return Score(
         study=settings.study,
         bench=settings.bench,

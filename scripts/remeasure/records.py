@@ -228,7 +228,7 @@ class Mark(Record, kw_only=True):
     item_id: str
     start: int
     end: int
-    """Characters of that item's answer, the end excluded."""
+    """Characters of that item's reply as it came (``Response.text``), the end excluded."""
     label: str
 
 

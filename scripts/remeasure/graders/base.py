@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Literal, Protocol
 
 from remeasure.errors import RemeasureError
-from remeasure.records import Graded, Item, Reading, Response
+from remeasure.records import Graded, Item, Metric, Reading, Response
 from remeasure.text import strip_thinking
 
 SCORES: dict[str, float | None] = {
@@ -147,6 +147,9 @@ class Grader:
             )
         return self._grade
 
+    def check(self, metrics: Mapping[str, Metric]) -> None:
+        """One number has nothing to agree with."""
+
     def _grade(self, unit: Unit) -> Graded:
         (item,), (response,), (reply,) = unit.items, unit.responses, unit.judge
         case = Case(references=item.references, response=response, judge=reply, thinking=unit.thinking)
@@ -181,3 +184,6 @@ class UnitGrader(Protocol):
 
     def begin(self, options: Mapping[str, Any]) -> Callable[[Unit], Graded]:
         """Return the function that grades the units of one cell."""
+
+    def check(self, metrics: Mapping[str, Metric]) -> None:
+        """Check that the numbers of a cell fit together; an AssertionError is a defect of ours."""
