@@ -65,7 +65,7 @@ def work(args: argparse.Namespace) -> None:
     grader = by_name(settings.grader)
     check_judge_given(grader, args.judge_responses)
     log.info("grading %s with %s", args.responses, grader.label)
-    tally = Tally(grader.metrics[0].name)
+    tally = Tally(grader.headline)
     jsonl.write(args.out, graded_lines(args, settings, grader, tally))
     score = grading.score(settings, grader, tally, retrieved=args.ranking is not None)
     jsonl.write_json(args.score, score)

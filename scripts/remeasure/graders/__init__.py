@@ -5,10 +5,11 @@ from remeasure.graders.base import Case, Grader, MetricName, Unit, UnitGrader
 from remeasure.graders.choice import MCQ_LETTER
 from remeasure.graders.exact import EM
 from remeasure.graders.judged import JUDGE_ANYOF, JUDGE_OR10, JUDGE_SIMPLEQA, JUDGE_WORLDVQA
+from remeasure.graders.triplets import TRIPLETS
 
 GRADERS: dict[str, UnitGrader] = {
     grader.name: grader
-    for grader in (EM, MCQ_LETTER, JUDGE_SIMPLEQA, JUDGE_WORLDVQA, JUDGE_OR10, JUDGE_ANYOF)
+    for grader in (EM, MCQ_LETTER, JUDGE_SIMPLEQA, JUDGE_WORLDVQA, JUDGE_OR10, JUDGE_ANYOF, TRIPLETS)
 }
 
 __all__ = ["GRADERS", "Case", "Grader", "MetricName", "Unit", "UnitGrader", "by_name"]

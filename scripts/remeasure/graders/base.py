@@ -120,6 +120,7 @@ class Grader:
     published: Callable[[Case], Reading]
     strict: Callable[[Case], Reading]
     metrics: tuple[MetricName, ...] = ACCURACY
+    headline: ClassVar[str] = "accuracy"
     compares: ClassVar[bool] = True
     """Whether every item needs a gold answer."""
 
@@ -172,8 +173,11 @@ class UnitGrader(Protocol):
     name: str
     judged: bool
     metrics: tuple[MetricName, ...]
-    """The first one is that of ``Reading.score``."""
+    """In the order of the table."""
+    headline: str
+    """The metric of ``Reading.score``."""
     compares: bool
+    """Whether every item needs a gold answer."""
 
     @property
     def label(self) -> str:

@@ -59,7 +59,7 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     unknown_objects: Literal["error", "other"]
     """An object outside the lexicon: an error, or looked for by its own name."""
     denominator: Literal["complete", "per_rate"]
-    """Strict reading: only triplets with three captions, or for each rate those with the captions it needs."""
+    """Strict reading: triplets with three captions only, or for each rate those with what it needs."""
     cut_off: Literal["keep", "drop_last_sentence"]
     """What is looked at of a caption that the token limit cut."""
     negation: bool
@@ -252,9 +252,7 @@ def _lacks(metric: str, problems: list[str | None], denominator: str) -> bool:
     return any(problems[place] is not None for place in looked_at)
 
 
-def _marks(
-    unit: Unit, detected: Detected, texts: tuple[str, ...], o: Target, r: Target
-) -> tuple[Mark, ...]:
+def _marks(unit: Unit, detected: Detected, texts: tuple[str, ...], o: Target, r: Target) -> tuple[Mark, ...]:
     names = {o.label: o.name, r.label: r.name}
     return tuple(
         Mark(item_id=item.item_id, start=found.start, end=found.stop, label=names[found.label])
