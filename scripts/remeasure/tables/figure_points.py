@@ -27,13 +27,13 @@ Printed = Mapping[NumberKey, Published]
 BETTER = {"high": "#0072B2", "low": "#D55E00"}
 """Colour of a metric by its better direction; told apart with every kind of colour vision."""
 SHADE = "#F0F5FA"
-WIDTH_IN = 9.4
+WIDTH_IN = 9.7
 NAMES_IN = 1.72
 """Room for the names of rows, left of the panels."""
-AXIS_IN = 1.4
-VALUES_IN = 0.98
+AXIS_IN = 1.38
+VALUES_IN = 1.03
 """Room for value and n, right of each axis."""
-GAP_IN = 0.06
+GAP_IN = 0.16
 ROW_IN = 0.3
 TITLE_PT = 9.5
 NAME_PT = 8.0

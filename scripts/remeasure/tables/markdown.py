@@ -152,7 +152,9 @@ def _points(share: float | None, settings: TableSettings) -> str:
 def differences(contrasts: Sequence[Contrast], settings: TableSettings) -> list[str]:
     """Return the sections of all differences, the headline metric first; nothing where there are none."""
     metrics = dict.fromkeys(contrast.metric for contrast in contrasts)
-    family = f"all {len(contrasts)} differences shown" if len(metrics) == 1 else "those of each metric"
+    family = (
+        f"all {len(contrasts)} differences shown" if len(metrics) == 1 else "the differences of each metric"
+    )
     parts = []
     for axis in dict.fromkeys(contrast.axis for contrast in contrasts):
         here = [contrast for contrast in contrasts if contrast.axis == axis]
@@ -203,15 +205,18 @@ def _stratum_table(parts: Sequence[Part], levels: Sequence[str], settings: Table
             known = [part for part in here if part]
             if known:
                 values = [_stratum_value(part, settings) if part else "–" for part in here]
-                rows.append([*_titles(cell, axes, settings), level, f"{known[0].n_units:,}", *values])
+                name = (
+                    f"{level[:-1]} of {max(part.n_levels for part in known)} parts)"
+                    if level == MACRO
+                    else level
+                )
+                rows.append([*_titles(cell, axes, settings), name, f"{known[0].n_units:,}", *values])
     header = [*_names(axes), "Part", "Units", *(metric.directed for metric in metrics)]
     return grid(header, rows, len(axes) + 1)
 
 
 def _stratum_value(part: Part, settings: TableSettings) -> str:
     text = settings.scaled(part.value) or "–"
-    if part.level == MACRO:
-        return f"{text} ({part.n_levels} parts)"
     return text if part.n == part.n_units else f"{text} ({part.n:,})"
 
 
