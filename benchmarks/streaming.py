@@ -59,6 +59,7 @@ STAGES = (
     Stage("grade, exact match", "grade_em", 2700),
     Stage("grade, judged", "grade_judged", 2700),
     Stage("make_table, verdicts of 24 cells", "table", 24 * 200),
+    Stage("make_table, 9 rates of 8 models", "table_of_rates", 8 * 500),
     Stage("build_agreement_requests, verdicts of 4 cells", "agreement", 4 * 700),
     Stage("build_items --own, an image in a tenth", "own_items", 2700),
     Stage("search", "search", 60, models=True),

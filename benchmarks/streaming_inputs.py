@@ -38,6 +38,7 @@ WORDS = (
     "population century railway copper wheat desert gulf highest lowest lake treaty export harbour plain"
 ).split()
 PLAN = Plan(ROOT / "config")
+(READER,) = PLAN.study_run(RUN, STUDY).readers
 
 
 def text(rng: random.Random, n_words: int) -> str:
@@ -149,7 +150,7 @@ def _requests(arm: str, n_items: int, n_units: int, rng: random.Random) -> list[
         evidence = {"passages": "passages.jsonl"}
     files = {"study": STUDY, "items": "items.jsonl", "ranking": "ranking.jsonl", **evidence}
     files |= {"out": "requests.jsonl", "record": "ask.json"}
-    return ["build_requests.py", *options(PLAN.request(RUN, STUDY, "nq", arm), **files)]
+    return ["build_requests.py", *options(PLAN.request(RUN, STUDY, "nq", arm, READER), **files)]
 
 
 def requests_text(n: int, rng: random.Random, sources: Path) -> list[str]:
@@ -223,7 +224,7 @@ def _grade(bench: str, n: int, rng: random.Random) -> list[str]:
         jsonl.write(Path("judge.jsonl"), letters)
         files["judge_responses"] = "judge.jsonl"
     files |= {"out": "graded.jsonl", "score": "score.json", "record": "grade.json"}
-    return ["grade.py", *options(PLAN.grade(RUN, STUDY, bench, "traf"), **files)]
+    return ["grade.py", *options(PLAN.grade(RUN, STUDY, bench, "traf", READER), **files)]
 
 
 def grade_em(n: int, rng: random.Random, sources: Path) -> list[str]:
@@ -242,9 +243,32 @@ def table(n: int, rng: random.Random, sources: Path) -> list[str]:
 
     cells = [(cell.bench, cell.arm) for cell in PLAN.cells_of("table1")]
     rights = {cell: [rng.random() < 0.6 for _ in range(n // len(cells))] for cell in cells}
-    files = tablekit.write_table_inputs(Path("."), rights)
+    files = tablekit.write_table_inputs(Path("."), rights, model=READER)
     published = ROOT / PLAN.published_path("table1")
     return ["make_table.py", *tablekit.table_argv(Path("."), files, published, PLAN.table(RUN, "table1"))]
+
+
+def table_of_rates(n: int, rng: random.Random, sources: Path) -> list[str]:
+    """A table of 8 models and 9 rates in three readings, with n triplets in all, by 80 objects."""
+    import tablekit
+
+    models = {f"model-{number}": f"Model {number}" for number in range(8)}
+    lines = {
+        model: [
+            tablekit.rates_line(
+                number,
+                tuple(int(rng.random() < share) for share in (0.9, 0.2, 0.2, 0.8)),
+                strata={"object": f"object {number % 80:02}"},
+            )
+            for number in range(n // len(models))
+        ]
+        for model in models
+    }
+    files = tablekit.write_rates_inputs(Path("."), lines)
+    Path("published.csv").write_text(tablekit.NOTHING_PUBLISHED)
+    pairs = [{"axis": "model", "first": model, "second": "model-0"} for model in list(models)[1:]]
+    settings = tablekit.rates_settings(models, contrasts=pairs)
+    return ["make_table.py", *tablekit.table_argv(Path("."), files, Path("published.csv"), settings)]
 
 
 def own_items(n: int, rng: random.Random, sources: Path) -> list[str]:
@@ -323,7 +347,7 @@ def index(n: int, rng: random.Random, sources: Path) -> list[str]:
 
     vectors.write_descriptors(Path("descriptors.h5"), Path("order.txt"), blocks(), identity)
     files = {"descriptors": "descriptors.h5", "order": "order.txt", "out": "index.faiss"}
-    return ["build_index.py", *options(PLAN.index(RUN, "text-bge"), **files, record="index.json")]
+    return ["build_index.py", *options(PLAN.search_index(RUN, "text-bge"), **files, record="index.json")]
 
 
 def search(n: int, rng: random.Random, sources: Path) -> list[str]:

@@ -3,7 +3,9 @@
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
+from matplotlib.figure import Figure
 
 import make_table
 import publish_table
@@ -12,7 +14,7 @@ from remeasure import jsonl
 from remeasure.errors import RemeasureError
 from remeasure.options import decode
 from remeasure.records import Score
-from remeasure.tables import csv_text, inputs, published
+from remeasure.tables import csv_text, figure_points, inputs, published
 from remeasure.tables.settings import TableSettings
 
 # The worked example of the TOSC card, section 3.2, with its seventh triplet.
@@ -30,15 +32,19 @@ def triplet(number, bits, **changes):
 
 def small_lines():
     lines = [triplet(number, bits) for number, bits in enumerate(SMALL)]
-    # One more reading, over six triplets, in which the first origin caption mentions nothing.
+    # One more reading, over five triplets, in which the first origin caption mentions nothing.
     lines[0] = triplet(0, SMALL[0], phrase=(0, 0, 0, 1))
     lines[2] = triplet(2, SMALL[2], phrase=False)
+    lines[4] = triplet(4, SMALL[4], phrase=False)
     lines[6] = triplet(6, SMALL[6], status="failed")
     return lines
 
 
 def large_lines():
-    return [triplet(number, bits) for number, bits in enumerate(LARGE)]
+    lines = [triplet(number, bits) for number, bits in enumerate(LARGE)]
+    # The strict reading finds the object in the fourth origin caption.
+    lines[3] = triplet(3, LARGE[3], strict=(1, 0, 0, 1))
+    return lines
 
 
 SMALL_ANSWERS = [("answered", "a red dog")] * 18 + [("failed", None), ("cut_off", "a"), ("answered", " ")]
@@ -88,7 +94,7 @@ def test_every_number_has_a_row_with_all_readings_and_what_each_rests_on(here):
     make(here)
     assert len(csv_text.read(part(".cells.csv"))) == 18
     row = row_of(".cells.csv", model="small", metric="oldpersist_rem")
-    # Published 2 of 7, strict 2 of 6, phrase 1 of 6 (the third triplet is not graded there); Wilson.
+    # Published 2 of 7, strict 2 of 6, phrase 1 of 5 (the third and fifth are not graded there); Wilson.
     expected = {
         "bench": "triplets",
         "arm": "describe",
@@ -99,8 +105,8 @@ def test_every_number_has_a_row_with_all_readings_and_what_each_rests_on(here):
         "value_strict": "33.33",
         "low_strict": "9.68",
         "high_strict": "70.00",
-        "value_phrase": "16.67",
-        "n_phrase": "6",
+        "value_phrase": "20.00",
+        "n_phrase": "5",
         "n": "7",
         "n_graded": "7",
         "n_graded_strict": "6",
@@ -126,7 +132,7 @@ def test_every_number_has_a_row_with_all_readings_and_what_each_rests_on(here):
         "reason": "no published value",
     }
     assert {name: row[name] for name in expected} == expected
-    assert row_of(".cells.csv", model="small", metric="opa")["value_phrase"] == "50.00"
+    assert row_of(".cells.csv", model="small", metric="opa")["value_phrase"] == "40.00"
     assert row_of(".cells.csv", model="large", metric="oldpersist_rem")["better"] == "low"
     assert only(row_of(".cells.csv", model="large", metric="opa"), "better", "value") == ("high", "85.71")
 
@@ -171,17 +177,63 @@ def test_holm_s_family_is_the_differences_of_one_metric(here):
 
 def test_pairs_are_the_units_that_both_have_in_the_denominator(here):
     lines = {"small": small_lines(), "large": large_lines()}
-    # The published reading of the second triplet has no headline score.
-    bits, second = SMALL[1], lines["small"][1]
-    ungraded = tablekit.rates_reading(bits, graded=False)
-    lines["small"][1] = type(second)(
-        **{name: getattr(second, name) for name in second.__struct_fields__} | {"published": ungraded}
-    )
+    lines["small"][1] = ungraded(lines["small"][1])
     assert make(here, write(here, lines)) == 0
     opa = row_of(".contrasts.csv", metric="opa")
     # 5 of 6 against 3 of 6.
     assert only(opa, "n_pairs", "n_groups", "difference") == ("6", "6", "33.33")
     assert only(row_of(".cells.csv", model="small", metric="opa"), "value", "n_graded") == ("50.00", "6")
+    (small, _) = jsonl.read_json(part(".json"))["cells"]
+    assert small["numbers"]["opa"] == {"value": 0.5, "n": 6, "printed": "50.00"}
+
+
+def ungraded(line):
+    """The same triplet without a score in the published reading."""
+    reading = tablekit.rates_reading((0, 0, 0, 0), graded=False)
+    return msgspec.structs.replace(line, published=reading)
+
+
+def test_groups_of_triplets_are_resampled_whole_in_differences(here):
+    def grouped(lines, n_groups):
+        return [
+            msgspec.structs.replace(line, group=f"scene {number % n_groups}")
+            for number, line in enumerate(lines)
+        ]
+
+    make(here, write(here, {"small": grouped(small_lines(), 3), "large": grouped(large_lines(), 3)}))
+    opa = row_of(".contrasts.csv", metric="opa")
+    assert only(opa, "n_pairs", "n_groups") == ("7", "3")
+    assert opa["interval_method"] == "paired clustered bootstrap 95 %, 200 samples, seed 1"
+    make(here, write(here, {"small": grouped(small_lines(), 1), "large": grouped(large_lines(), 1)}))
+    opa = row_of(".contrasts.csv", metric="opa")
+    assert only(opa, "low", "high", "n_groups", "interval_method") == (
+        "",
+        "",
+        "1",
+        "undefined: fewer than two groups",
+    )
+
+
+def test_cells_whose_units_are_grouped_otherwise_are_never_compared(here, capsys):
+    lines = [msgspec.structs.replace(line, group="one") for line in large_lines()]
+    assert make(here, write(here, {"small": small_lines(), "large": lines})) == 2
+    assert "the cells have different items" in capsys.readouterr().err
+
+
+def test_units_without_a_part_or_a_metric_are_in_neither(here):
+    lines = small_lines()
+    lines[0] = msgspec.structs.replace(lines[0], strata={})
+    first = lines[2].published
+    scores = {name: value for name, value in first.scores.items() if name != "opa"}
+    lines[2] = msgspec.structs.replace(lines[2], published=msgspec.structs.replace(first, scores=scores))
+    make(here, write(here, {"small": lines, "large": large_lines()}))
+    # OPA 4 of 6 without the third triplet; of the first part 1, 0, 1 and not the first triplet.
+    assert only(row_of(".cells.csv", model="small", metric="opa"), "value", "n_graded") == ("66.67", "6")
+    found = row_of(".breakdown.csv", model="small", metric="opa", level="none")
+    assert only(found, "n_units", "n", "value") == ("4", "3", "66.67")
+    # The third triplet is one that only the large model could have: it is no pair.
+    opa = row_of(".contrasts.csv", metric="opa")
+    assert only(opa, "n_pairs", "n_only_model", "n_only_against") == ("6", "1", "0")
 
 
 def test_a_breakdown_has_every_part_with_its_own_denominators_and_the_mean_over_parts(here):
@@ -220,6 +272,10 @@ def test_a_part_in_which_nothing_was_graded_has_no_value_and_is_not_in_the_mean(
     assert only(row, "n", "value", "n_strict", "value_strict") == ("2", "50.00", "0", "")
     macro = row_of(".breakdown.csv", model="small", metric="rca", level="(macro average)")
     assert only(macro, "value", "value_strict", "n_levels", "n_levels_strict") == ("65.00", "80.00", "2", "1")
+    lines["small"][5:] = [ungraded(line) for line in lines["small"][5:]]
+    make(here, write(here, lines))
+    macro = row_of(".breakdown.csv", model="small", metric="rca", level="(macro average)")
+    assert only(macro, "value", "n_levels", "n", "n_units") == ("80.00", "1", "5", "7")
 
 
 def test_the_page_has_the_layout_first_then_numbers_differences_parts_and_failures(here):
@@ -241,8 +297,8 @@ def test_the_page_has_the_layout_first_then_numbers_differences_parts_and_failur
         "## Also counted",
         "## Failures",
     ]
-    number = "| A small model | OldPersist_rem ↓ | 28.57 | 8.22 to 64.11 | 33.33 | 9.68 to 70.00 | 16.67 |"
-    assert f"{number} 7 of 7 | 6 of 7 | 6 of 7 | 1 | – | not comparable |" in page
+    number = "| A small model | OldPersist_rem ↓ | 28.57 | 8.22 to 64.11 | 33.33 | 9.68 to 70.00 | 20.00 |"
+    assert f"{number} 7 of 7 | 6 of 7 | 5 of 7 | 1 | – | not comparable |" in page
     first, second = (
         page.index("| A large model | A small model | TOSC ↑ | +0.00 |"),
         page.index("Other metrics:"),
@@ -317,6 +373,30 @@ def test_the_picture_has_a_panel_per_metric_and_says_all_values_in_words(here):
     assert "A small model: OPA ↑ 57.14, RCA ↑ 71.43," in text and "OldPersist_rem ↓ 14.29" in text
 
 
+def test_what_is_drawn_is_the_published_number_with_its_n_and_the_strict_one_as_a_ring(here):
+    lines = {"small": small_lines(), "large": large_lines()}
+    lines["small"][1] = ungraded(lines["small"][1])
+    files = write(here, lines)
+    table = decode(json.dumps(tablekit.rates_settings()), TableSettings)
+    figure = Figure(figsize=(9, 9))
+    cells = inputs.load(table, files["--scores"], files["--graded"])
+    figure_points.draw(figure, cells, {}, table, 0.5)
+    opa = figure.axes[0]
+    words = [text.get_text() for text in opa.texts]
+    # Small: published 3 of 6, strict 4 of 6. Large: 6 of 7 and 7 of 7.
+    assert words[:4] == ["50.00", "n 6", "85.71", "n 7"] and words[4:6] == ["OPA ↑", "higher is better"]
+    drawn = [line for line in opa.lines if line.get_marker() == "o"]
+    rings = [line.get_xdata()[0] for line in drawn if line.get_markerfacecolor() == "none"]
+    points = [line.get_xdata()[0] for line in drawn if line.get_markerfacecolor() != "none"]
+    assert rings == [pytest.approx(66.67, abs=0.01), 100.0]
+    assert points == [50.0, pytest.approx(85.71, abs=0.01)]
+    spans = [tuple(line.get_xdata()) for line in opa.lines if line.get_linewidth() == 1.6]
+    # Wilson for 3 of 6 and 6 of 7.
+    assert spans == [pytest.approx((18.76, 81.24), abs=0.01), pytest.approx((48.69, 97.43), abs=0.01)]
+    assert "lower is better" in [text.get_text() for text in figure.axes[4].texts]
+    assert any("1 cut off, 1 failed" in text.get_text() for text in figure.texts)
+
+
 def test_published_values_are_found_by_row_and_column_of_their_metric(here):
     header = tablekit.NOTHING_PUBLISHED
     line = "tosc,{},{},{},{},percent,paper,triplets,7,,,\n"
@@ -351,7 +431,7 @@ def number_of(document, metric, reading):
 @pytest.mark.parametrize("field", ["value", "n"])
 def test_every_number_of_every_reading_must_follow_from_the_graded_units(here, metric, reading, field):
     folder = tablekit.write_cell(here, "triplets", "describe", small_lines(), headline="tosc")
-    wrong = {"value": 0.41, "n": 5}[field]
+    wrong = {"value": 0.41, "n": 4}[field]
     path = changed_score(folder, lambda document: number_of(document, metric, reading).update({field: wrong}))
     with pytest.raises(RemeasureError, match=f"score.json: {metric}, {reading}: value .* does not follow"):
         inputs.load_cell(path, folder / "graded.jsonl")
