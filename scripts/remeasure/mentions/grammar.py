@@ -14,7 +14,8 @@ _FUNCTION_WORDS = frozenset(
 _VERBS_OF_POSITION = frozenset(
     "sit sits sitting lie lies lying rest rests resting stand stands standing hang hangs hanging "
     "float floats floating roll rolls rolling fall falls falling lean leans leaning "
-    "appear appears appearing seem seems seeming look looks looking placed shown visible can will also".split()
+    "appear appears appearing seem seems seeming look looks looking "
+    "placed shown visible can will also".split()
 )
 _MAY_FOLLOW = _FUNCTION_WORDS | _VERBS_OF_POSITION
 _STOPS = _FUNCTION_WORDS | _COLOUR_MODIFIERS
