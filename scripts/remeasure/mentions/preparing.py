@@ -11,6 +11,7 @@ _TOKEN = re.compile(r"[^ |]+|\|")
 _BARRIERS = '.,;:!?()[]"\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029\u2012\u2013\u2014\u2015'
 _PLAIN_SIGNS = str.maketrans(
     {"\u2018": "'", "\u2019": "'", "\u201b": "'", "\u02bc": "'", "\u2010": "-", "\u2011": "-"}
+    | {"ς": "σ"}  # whose lower case depends on what stands around it
 )
 # Nothing composes with an ASCII character before it has begun, so text may be cut before each of them.
 _CHUNKS = re.compile(r"[\x00-\x7f][^\x00-\x7f]*|[^\x00-\x7f]+")
