@@ -392,7 +392,9 @@ class Plan(AskingPlan):
         cells = self.cells_of(table)
         name = cells[0].study
         study, here = self.study(name), self.study_run(run, name)
-        found = layout.of_table(cells, study, here, self.run(run).models)
+        self._check_contrasts(name)
+        benches = {cell.bench: self.bench(run, name, cell.bench) for cell in cells}
+        found = layout.of_table(cells, study, benches, here, self.run(run).models)
         return {
             "table": table,
             "run": run,
@@ -400,10 +402,27 @@ class Plan(AskingPlan):
             "title": study.title,
             "run_title": self.run(run).title,
             "unit": study.unit,
+            "decimals": study.decimals,
+            "notes": study.notes,
             **found,
             "not_comparable": self.run(run).not_comparable,
             "bootstrap": BOOTSTRAP,
         }
+
+    def _check_contrasts(self, study: str) -> None:
+        """Stop at an arm that is to be compared and has no cell in any table.
+
+        Raises:
+            RemeasureError: names the pair and the arm.
+        """
+        asked = {cell.arm for cell in self.cells if cell.study == study}
+        for pair in self.study(study).contrasts:
+            for arm in pair:
+                if arm not in asked:
+                    raise RemeasureError(
+                        f"{self.folder}/studies/{study}.yaml: contrasts: [{', '.join(pair)}]: arm {arm!r} "
+                        f"has no cell in {self.folder}/cells.tsv; take the pair out or add the cells"
+                    )
 
     def published_path(self, table: str) -> str:
         """Return the file of a table's published values, relative to the repository."""

@@ -205,6 +205,8 @@ class Layout(Settings, kw_only=True):
 
     rows: tuple[Axis, ...] = ("bench",)
     columns: tuple[Axis, ...] = ("arm",)
+    metrics: tuple[str, ...] = ()
+    """The metrics that it shows, in this order; none: all that the graders have. Other files have all."""
 
 
 class Sampling(Settings, kw_only=True):
@@ -222,6 +224,10 @@ class Study(Settings, kw_only=True):
     title: str
     published: str
     unit: str
+    decimals: Annotated[int, Meta(ge=0, le=6)] = 1
+    """How many the table prints."""
+    notes: list[str] = []
+    """What a reader of the table must know beside its numbers, one sentence or more each."""
     layout: Layout = Layout()
     retrieve: Retrieve | None = None
     """Null where no arm retrieves."""
@@ -384,12 +390,28 @@ def load_study(folder: Path, name: str) -> Study:
     doubled = [axis for axis in study.layout.rows if axis in study.layout.columns]
     if doubled or len({*study.layout.rows}) != len(study.layout.rows):
         raise RemeasureError(f"{path}: layout: an axis stands twice; name each once")
+    if study.layout.metrics:
+        _check_shown(study, path)
     for bench_name, bench in study.benches.items():
         check_bench(bench, study, f"{path}: benches.{bench_name}")
     for first, second in study.contrasts:
         _known("arm", first, study.arms, f"{path}: contrasts")
         _known("arm", second, study.arms, f"{path}: contrasts")
     return study
+
+
+def _check_shown(study: Study, path: Path) -> None:
+    """Check the names of the metrics that the wide table shows."""
+    from remeasure import graders
+
+    used = [
+        graders.GRADERS[bench.grader] for bench in study.benches.values() if bench.grader in graders.GRADERS
+    ]
+    known = dict.fromkeys(metric.name for grader in used for metric in grader.metrics)
+    for number, name in enumerate(study.layout.metrics):
+        _known("metric", name, known, f"{path}: layout.metrics")
+        if name in study.layout.metrics[:number]:
+            raise RemeasureError(f"{path}: layout.metrics: {name!r} stands twice; remove one")
 
 
 def load_cells(folder: Path) -> list[Cell]:
