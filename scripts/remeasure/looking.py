@@ -121,10 +121,11 @@ def _decode(data: bytes, facts: image_check.ImageFacts) -> tuple[str, bool]:
 
 def is_transparent(image) -> bool:
     """Return whether a decoded Pillow image has a pixel that is not opaque."""
-    if "A" not in image.mode and "transparency" not in image.info:
+    if image.mode in ("RGBA", "LA"):
+        return image.getchannel("A").getextrema()[0] < 255
+    if image.mode not in ("1", "L", "P", "RGB") or "transparency" not in image.info:
         return False
-    alpha = image.getchannel("A") if image.mode in ("RGBA", "LA") else image.convert("RGBA").getchannel("A")
-    return alpha.getextrema()[0] < 255
+    return image.convert("RGBA").getchannel("A").getextrema()[0] < 255
 
 
 class Memory:
