@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from remeasure import catalogue, layout, prompts, settings
+from remeasure import catalogue, graders, layout, prompts, settings
 from remeasure.encoders import BACKENDS
 from remeasure.errors import RemeasureError, did_you_mean
 from remeasure.files import sha256_file
@@ -165,6 +165,7 @@ class Plan(AskingPlan):
             folder = here.studies[cell.study].items
             named += [f"{folder}/{cell.bench}.jsonl"] if folder else []
             named += [here.studies[cell.study].source or ""]
+            named += self.prompts_elsewhere(run, cell.study)
         return [path for path in dict.fromkeys(named) if path.startswith("results/sources/")]
 
     # -- questions and evidence ----------------------------------------------------------------------------
@@ -174,9 +175,14 @@ class Plan(AskingPlan):
         here = self.study_run(run, study)
         if here.items:
             training = bench in self.study(study).training_sets
-            return {"own": here.items, "n_items": None if training else self.n_items(run, study, bench)}
+            compares = training or graders.by_name(self.bench(run, study, bench).grader).compares
+            return {
+                "own": here.items,
+                "n_items": None if training else self.n_items(run, study, bench),
+                "with_answers": compares,
+            }
         if self.study(study).index:
-            return {"n_units": self.n_items(run, study, bench)}
+            return {"n_units": self.n_items(run, study, bench), "source": self.source(run, study)}
         templates = self.questions(study)
         missing = [name for name in self.study(study).benches if name not in templates.get("benches", {})]
         if missing:
@@ -300,6 +306,11 @@ class Plan(AskingPlan):
             "layout": here.layout,
             "prompts": profile,
         }
+
+    def prompts_elsewhere(self, run: str, study: str) -> list[str]:
+        """Return the files of a study's prompts that are no part of the repository."""
+        profile = prompts.profile(self.folder, study, self.study_run(run, study).prompts)
+        return [path for path in profile["files"].values() if prompts.is_elsewhere(path)]
 
     def reader(self, run: str, study: str, model: str) -> str:
         """Return the model if it is a reader of the study in the run.

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from remeasure import gaps, lineage, parts
+from remeasure import gaps, lineage, parts, prompts
 from remeasure.encoders import BACKENDS
 from remeasure.places import Places
 from remeasure.plan import Plan
@@ -46,6 +46,11 @@ def verified(path: str) -> Any:
     from snakemake.io import ancient
 
     return ancient(path) if path.startswith("results/sources/") else path
+
+
+def _elsewhere(settings: dict[str, Any]) -> list[Any]:
+    files = settings["prompts"]["files"].values()
+    return [verified(path) for path in files if prompts.is_elsewhere(path)]
 
 
 class Wiring(Places):
@@ -184,6 +189,19 @@ class Wiring(Places):
             "manifest": self.corpus_of(wildcards, "tiles/manifest.jsonl"),
             "tiles": self.corpus_of(wildcards, "tiles/tiles.zip"),
         }
+
+    def prompts(self, wildcards) -> list[Any]:
+        """Prompts of a reader that are no part of the repository: brought like other raw inputs."""
+        at = (wildcards[name] for name in ("run", "study", "bench", "arm", "model"))
+        return _elsewhere(self.plan.request(*at))
+
+    def judge_prompts(self, wildcards) -> list[Any]:
+        """As ``prompts``, of a judge."""
+        return _elsewhere(self.plan.judge_request(wildcards.run, wildcards.study, wildcards.bench))
+
+    def agreement_prompts(self, wildcards) -> list[Any]:
+        """As ``prompts``, of the judges that are compared."""
+        return _elsewhere(self.plan.agreement(wildcards.run, wildcards.judge))
 
     def judge(self, wildcards) -> str:
         """The judge of a study in a run."""
