@@ -8,7 +8,6 @@ from remeasure import cli, provenance
 from remeasure.encoders import photo_model
 from remeasure.files import atomic_open
 
-PARTS = {"features": photo_model.to_onnx, "classifier": photo_model.classifier_to_onnx}
 log = logging.getLogger("remeasure.convert_photo_model")
 
 
@@ -17,12 +16,12 @@ def work(args: argparse.Namespace) -> None:
     weights = photo_model.read_weights(args.weights)
     log.info("%s: %d tensors", args.weights, len(weights))
     with atomic_open(args.out, "wb") as stream:
-        stream.write(PARTS[args.part](weights))
+        stream.write(photo_model.to_onnx(weights))
     provenance.write_stage(
         args.record,
         stage="convert_photo_model",
         script="convert_photo_model.py",
-        settings={"part": args.part},
+        settings={},
         inputs=[args.weights],
         outputs=[args.out],
         packages=["onnx", "numpy"],
@@ -35,9 +34,6 @@ def main(argv=None) -> int:
     """Command-line entry."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--weights", type=Path, required=True, help="torch weight file, .pth")
-    parser.add_argument(
-        "--part", choices=PARTS, default="features", help="up to the last map, or with the classifier"
-    )
     parser.add_argument("--out", type=Path, required=True, help="ONNX model")
     parser.add_argument("--record", type=Path, required=True, help="stage record")
     return cli.run(parser, work, argv)

@@ -19,7 +19,7 @@ def work(args: argparse.Namespace) -> None:
     chat_server.serve(
         args,
         lambda: captioner.Captioner(
-            looking.Looker(args.model, looking.read_words(args.synsets, args.lemmas, args.everyday)),
+            looking.Looker(args.weights, looking.read_words(args.synsets, args.lemmas)),
             args.scales,
             args.threshold,
         ),
@@ -30,10 +30,9 @@ def main(argv=None) -> int:
     """Command-line entry."""
     parser = argparse.ArgumentParser(description=__doc__)
     chat_server.add_options(parser)
-    parser.add_argument("--model", type=Path, required=True, help="ONNX classifier")
+    parser.add_argument("--weights", type=Path, required=True, help="torch weights of EfficientNet-Lite0")
     parser.add_argument("--synsets", type=Path, required=True, help="WordNet numbers of its classes in order")
     parser.add_argument("--lemmas", type=Path, required=True, help="names by WordNet number")
-    parser.add_argument("--everyday", type=Path, required=True, help="table of everyday words")
     parser.add_argument("--scales", type=int, required=True, help="1: one look at the whole; 2, 3: closer too")
     parser.add_argument("--threshold", type=float, required=True, help="probability from which it is said")
     return cli.run(parser, work, argv)

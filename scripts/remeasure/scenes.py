@@ -195,17 +195,17 @@ def place_object(scene: np.ndarray, data: bytes, name: str, stand: Stand, settin
     piece = cut_out(data, name, stand.side_px)
     left = round(min(max(stand.x - piece.width / 2, 0), width - piece.width))
     top = round(min(max(stand.y - piece.height, 0), height - piece.height))
-    layer = Image.new("RGBA", (width, height))
-    layer.paste(piece, (left, top))
-    colour = np.asarray(layer.convert("RGB"), dtype=np.float32)
-    soft = layer.getchannel("A").filter(ImageFilter.GaussianBlur(settings.edge_blur_px))
+    box = np.s_[top : top + piece.height, left : left + piece.width]
+    hard = piece.getchannel("A")
     # The blur may not make the object larger than it is: outside it there is no colour to show.
-    alpha = np.minimum(np.asarray(soft), np.asarray(layer.getchannel("A"))).astype(np.float32)[..., None] / 255
-    around = scene[max(0, top) : top + piece.height, max(0, left) : left + piece.width]
-    light = (0.75 + 0.25 * float(around.mean()) / 128) * stand.light
-    grain = np.random.RandomState(stand.seed).normal(0, settings.noise, scene.shape).astype(np.float32)
-    ground = scene * (1 - settings.shadow * _shadow((width, height), left, top, piece)[..., None])
-    return ground * (1 - alpha) + np.clip(colour * light + grain, 0, 255) * alpha
+    soft = np.minimum(np.asarray(hard), np.asarray(hard.filter(ImageFilter.GaussianBlur(settings.edge_blur_px))))
+    alpha = soft.astype(np.float32)[..., None] / 255
+    colour = np.asarray(piece.convert("RGB"), dtype=np.float32)
+    light = (0.75 + 0.25 * float(scene[box].mean()) / 128) * stand.light
+    grain = np.random.RandomState(stand.seed).normal(0, settings.noise, colour.shape).astype(np.float32)
+    found = scene * (1 - settings.shadow * _shadow((width, height), left, top, piece)[..., None])
+    found[box] = found[box] * (1 - alpha) + np.clip(colour * light + grain, 0, 255) * alpha
+    return found
 
 
 def _shadow(size_px: tuple[int, int], left: int, top: int, piece: Image.Image) -> np.ndarray:
@@ -259,7 +259,7 @@ class Composer:
 
     def _stand(self, dice: random.Random, share: tuple[float, float], beside: Stand | None) -> Stand:
         width, height = self._settings.size_px
-        side = round(dice.uniform(*share) * height)
+        side = max(1, round(dice.uniform(*share) * min(width, height)))
         x = dice.uniform(side / 2, width - side / 2)
         if beside is not None:
             # In the middle of the wider free side.
@@ -275,7 +275,7 @@ class Composer:
         if path.endswith(".jpg"):
             image.save(out, "JPEG", quality=self._settings.jpeg_quality)
         else:
-            image.save(out, "PNG")
+            image.save(out, "PNG", compress_level=3)
         return out.getvalue()
 
 

@@ -1,15 +1,14 @@
 """Looking at a picture: an ImageNet classifier on the whole of it and on overlapping squares, in everyday words."""
 
-import csv
-import functools
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from remeasure.encoders.onnx_session import open_session
+from remeasure.embedded.everyday_words import words_of
+from remeasure.encoders.onnx_session import session_of
 from remeasure.encoders.photo import prepare
-from remeasure.encoders.photo_model import N_CLASSES
+from remeasure.encoders.photo_model import N_CLASSES, classifier_to_onnx, read_weights
 from remeasure.errors import RemeasureError
 
 VIEW_PX = 224
@@ -67,67 +66,46 @@ def _steps(length_px: int, side_px: int) -> list[int]:
     return [round(k * (length_px - side_px) / max(1, n - 1)) for k in range(n)]
 
 
-def read_words(synsets: Path, lemmas: Path, everyday: Path) -> list[str]:
+def read_words(synsets: Path, lemmas: Path) -> list[str]:
     """Return the everyday word of each ImageNet class; an empty one is never said.
 
     Args:
         synsets: WordNet numbers of the classes in their order, one per line.
         lemmas: WordNet number, tab, names of the thing parted by commas.
-        everyday: table with a word for classes or ranges of classes, ``config/everyday_words.tsv``; all
-            others take the first name.
 
     Raises:
-        RemeasureError: a file is missing, has another form, or the table does not fit the classes.
+        RemeasureError: a file is missing or has another form, or these are other classes.
     """
     try:
         numbers = synsets.read_text(encoding="utf-8").split()
-        named = dict(
-            line.split("\t", 1) for line in lemmas.read_text(encoding="utf-8").splitlines() if "\t" in line
-        )
-        with open(everyday, encoding="utf-8", newline="") as stream:
-            rows = list(csv.DictReader(stream, delimiter="\t"))
+        lines = lemmas.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise RemeasureError(f"{synsets}, {lemmas} or {everyday}: cannot be read ({error})") from None
-    missing = [number for number in numbers if number not in named]
+        raise RemeasureError(
+            f"{synsets} or {lemmas}: cannot be read ({error}); delete both, they are fetched again"
+        ) from None
+    names = dict(line.split("\t", 1) for line in lines if "\t" in line)
+    missing = [number for number in numbers if number not in names]
     if len(numbers) != N_CLASSES or missing:
         raise RemeasureError(
             f"{synsets}: {len(numbers)} classes, {len(missing)} of them without a name in {lemmas}; expected "
             f"the {N_CLASSES} of ImageNet 2012: delete both, they are fetched again"
         )
-    first_names = [named[number].split(",")[0].strip() for number in numbers]
-    words = [name.lower() for name in first_names]
-    taken = -1
-    for row in rows:
-        try:
-            first, last, word, example = int(row["first"]), int(row["last"]), row["word"], row["example"]
-        except (KeyError, TypeError, ValueError):
-            raise RemeasureError(f"{everyday}: {row}: expected first, last, word, example") from None
-        if not taken < first <= last < N_CLASSES or first_names[first] != example:
-            raise RemeasureError(
-                f"{everyday}: classes {first} to {last} ({example}): out of order, or class {first} is "
-                "another; correct the row"
-            )
-        words[first : last + 1] = [word] * (last + 1 - first)
-        taken = last
-    return words
+    return words_of([names[number].split(",")[0].strip() for number in numbers])
 
 
 class Looker:
     """Recognises things in pictures.
 
     Args:
-        model: ONNX classifier (``photo_model.classifier_to_onnx``).
+        weights: torch weight file of EfficientNet-Lite0, classifier included.
         words: everyday word of each class; classes of one word count together.
+
+    Raises:
+        RemeasureError: the weights are missing or others.
     """
 
-    def __init__(self, model: Path, words: list[str]) -> None:
-        self._session = open_session(model)
-        outputs = [output.name for output in self._session.get_outputs()]
-        if outputs != ["logits"] or self._session.get_outputs()[0].shape[1] != len(words):
-            raise RemeasureError(
-                f"{model}: gives {', '.join(outputs)}, expected logits of {len(words)} classes; delete it and "
-                f"run snakemake -c1 {model}"
-            )
+    def __init__(self, weights: Path, words: list[str]) -> None:
+        self._session = session_of(classifier_to_onnx(read_weights(weights)), str(weights))
         self.words = sorted(set(words) - {""})
         known = {word: row for row, word in enumerate(self.words)}
         # Shape (words, classes): adds the classes of a word up; classes without a word belong to none.
@@ -166,7 +144,6 @@ class Looker:
         return self._adding @ (odds / odds.sum())
 
 
-@functools.cache
 def with_article(word: str) -> str:
     """Return a thing with its article: a, an, or none where there are several or no single one."""
     if word in _NO_ARTICLE or (word.endswith("s") and not word.endswith(_SINGULAR)):
