@@ -55,7 +55,9 @@ def main(argv=None) -> int:
     parser.add_argument("--settings", required=True, help="resolved settings of the scenes, JSON")
     parser.add_argument("--panoramas", type=Path, required=True, help="data wheel with the places")
     parser.add_argument("--objects", type=Path, required=True, help="data wheel with the objects")
-    parser.add_argument("--out", type=Path, required=True, help="pictures below benchmark/, an uncompressed zip")
+    parser.add_argument(
+        "--out", type=Path, required=True, help="pictures below benchmark/, an uncompressed zip"
+    )
     parser.add_argument("--record", type=Path, required=True, help="stage record, JSON")
     return cli.run(parser, work, argv)
 

@@ -33,7 +33,9 @@ def main(argv=None) -> int:
     parser.add_argument("--weights", type=Path, required=True, help="torch weights of EfficientNet-Lite0")
     parser.add_argument("--synsets", type=Path, required=True, help="WordNet numbers of its classes in order")
     parser.add_argument("--lemmas", type=Path, required=True, help="names by WordNet number")
-    parser.add_argument("--scales", type=int, required=True, help="1: one look at the whole; 2, 3: closer too")
+    parser.add_argument(
+        "--scales", type=int, required=True, help="1: one look at the whole; 2, 3: closer too"
+    )
     parser.add_argument("--threshold", type=float, required=True, help="probability from which it is said")
     return cli.run(parser, work, argv)
 

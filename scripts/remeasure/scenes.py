@@ -59,14 +59,13 @@ def read_settings(text: str) -> SceneSettings:
     if len(settings.objects) < 3 or not settings.places:
         raise RemeasureError("settings of scenes: at least three objects and one place are needed")
     for number, pair in settings.fixed.items():
-        unknown = [name for name in pair if name not in settings.objects]
-        if unknown or pair[0] == pair[1]:
+        if pair[0] == pair[1] or not {*pair} <= {*settings.objects}:
             raise RemeasureError(
-                f"settings of scenes: fixed: {number}: {unknown[:1] or pair}: two different names of `objects` "
-                "are expected"
+                f"settings of scenes: fixed: {number}: {', '.join(pair)}; expected two different names "
+                "of `objects`"
             )
     for name in settings.objects:
-        if not name or "/" in name or {"_masked_", "_insert_", "_repair"} & {name}:
+        if not name.strip() or any(part in name for part in ("/", "_masked_", "_insert_", "_repair")):
             raise RemeasureError(f"settings of scenes: objects: {name!r} cannot stand in a file name")
     return settings
 
@@ -181,8 +180,10 @@ class Stand:
     seed: int
 
 
-def place_object(scene: np.ndarray, data: bytes, name: str, stand: Stand, settings: SceneSettings) -> np.ndarray:
-    """Return a scene with an object in it: soft edge, a shadow at its foot, the place's light, a little grain.
+def place_object(
+    scene: np.ndarray, data: bytes, name: str, stand: Stand, settings: SceneSettings
+) -> np.ndarray:
+    """Return a scene with an object in it: soft edge, shadow at its foot, the place's light, a little grain.
 
     Args:
         scene: shape (height, width, 3), float32, 0 to 255; it is not changed.
@@ -198,7 +199,9 @@ def place_object(scene: np.ndarray, data: bytes, name: str, stand: Stand, settin
     box = np.s_[top : top + piece.height, left : left + piece.width]
     hard = piece.getchannel("A")
     # The blur may not make the object larger than it is: outside it there is no colour to show.
-    soft = np.minimum(np.asarray(hard), np.asarray(hard.filter(ImageFilter.GaussianBlur(settings.edge_blur_px))))
+    soft = np.minimum(
+        np.asarray(hard), np.asarray(hard.filter(ImageFilter.GaussianBlur(settings.edge_blur_px)))
+    )
     alpha = soft.astype(np.float32)[..., None] / 255
     colour = np.asarray(piece.convert("RGB"), dtype=np.float32)
     light = (0.75 + 0.25 * float(scene[box].mean()) / 128) * stand.light

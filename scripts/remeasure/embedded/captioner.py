@@ -72,7 +72,7 @@ def _smaller(image: np.ndarray) -> np.ndarray:
 
 
 def place_of(seen: Seen, size_px: tuple[int, int]) -> str:
-    """Return where a thing is: left, right, middle, top or bottom; nothing where the whole picture shows it."""
+    """Return where a thing is: left, right, middle, top, bottom; nothing where the whole picture shows it."""
     if seen.whole:
         return ""
     x, y = seen.view.centre(size_px)

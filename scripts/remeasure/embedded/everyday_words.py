@@ -1,7 +1,7 @@
 """Everyday words for the classes of ImageNet 2012, by their place in the order of their WordNet numbers.
 
-A class that is not listed is called by its first WordNet name. Classes of one word count together: 118 breeds are
-a dog. What a classifier says of any flat shape, or nobody would say, is never said (``-``).
+A class that is not listed is called by its first WordNet name. Classes of one word count together: 118 breeds
+are a dog. What a classifier says of any flat shape, or nobody would say, is never said (``-``).
 """
 
 from collections.abc import Sequence
@@ -245,8 +245,8 @@ def words_of(first_names: Sequence[str]) -> list[str]:
         start, end = int(first), int(last or first)
         if not taken < start <= end < len(words) or first_names[start] != example:
             raise RemeasureError(
-                f"everyday words: {line!r} is out of order, or class {start} is another; the list of classes is not "
-                "that of ImageNet 2012: delete it, it is fetched again"
+                f"everyday words: {line!r} is out of order, or class {start} is another; this is no list "
+                "of the classes of ImageNet 2012: delete it, it is fetched again"
             )
         words[start : end + 1] = ["" if word == "-" else word] * (end + 1 - start)
         taken = end

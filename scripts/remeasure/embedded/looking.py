@@ -1,4 +1,4 @@
-"""Looking at a picture: an ImageNet classifier on the whole of it and on overlapping squares, in everyday words."""
+"""Looking at a picture: an ImageNet classifier on the whole and on overlapping squares, in everyday words."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -108,11 +108,8 @@ class Looker:
         self._session = session_of(classifier_to_onnx(read_weights(weights)), str(weights))
         self.words = sorted(set(words) - {""})
         known = {word: row for row, word in enumerate(self.words)}
-        # Shape (words, classes): adds the classes of a word up; classes without a word belong to none.
-        self._adding = np.zeros((len(self.words), len(words)), dtype=np.float32)
-        for number, word in enumerate(words):
-            if word:
-                self._adding[known[word], number] = 1
+        # Word of each class; classes without one are added up behind the last.
+        self._rows = np.array([known.get(word, len(known)) for word in words])
 
     def look(self, image: np.ndarray, scales: int, threshold: float) -> list[Seen]:
         """Return the things that are seen, the surest first.
@@ -137,11 +134,11 @@ class Looker:
         return sorted(best.values(), key=lambda seen: (-seen.share, seen.word))
 
     def shares(self, image: np.ndarray, view: View) -> np.ndarray:
-        """Return the probability of each word in a part of an image, shape (words,), float32."""
+        """Return the probability of each word in a part of an image, shape (words,), float64."""
         part = image[view.top : view.top + view.height, view.left : view.left + view.width]
         logits = self._session.run(["logits"], {"image": prepare(part, VIEW_PX)})[0][0]
-        odds = np.exp(logits - logits.max())
-        return self._adding @ (odds / odds.sum())
+        odds = np.exp(logits.astype(np.float64) - logits.max())
+        return np.bincount(self._rows, odds / odds.sum(), len(self.words) + 1)[:-1]
 
 
 def with_article(word: str) -> str:

@@ -284,7 +284,9 @@ def to_onnx(weights: dict[str, np.ndarray]) -> bytes:
         graph,
         "efficientnet-lite0",
         [
-            helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", n_channels, f"{name}_h", f"{name}_w"])
+            helper.make_tensor_value_info(
+                name, TensorProto.FLOAT, ["n", n_channels, f"{name}_h", f"{name}_w"]
+            )
             for name, n_channels in (("features", HEAD_CHANNELS), ("local", BLOCKS[LOCAL_STAGE].channels))
         ],
     )
