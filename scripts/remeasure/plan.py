@@ -115,6 +115,11 @@ class Plan(AskingPlan):
         return settings.read_yaml(self.folder / "corpora" / f"{corpus}.yaml")
 
     @functools.cache  # noqa: B019 - one plan per process
+    def scenes(self, name: str) -> dict[str, Any]:
+        """Return a section of ``scenes.yaml``: how pictures are composed."""
+        return settings.read_yaml(self.folder / "scenes.yaml")[name]
+
+    @functools.cache  # noqa: B019 - one plan per process
     def questions(self, study: str) -> dict[str, Any]:
         """Return ``studies/<study>_questions.yaml``: how questions are made from facts."""
         return settings.read_yaml(self.folder / "studies" / f"{study}_questions.yaml")
