@@ -31,7 +31,9 @@ sys.path.insert(0, str(ROOT / "scripts"))
 LEXICON = ROOT / "config" / "lexicons" / "coco.tsv"
 N_CAPTIONS = 17_907
 BATCH = 199
-FUNCTION_WORDS = "a the and of in on at with to near is are two some his her their by for next behind under".split()
+FUNCTION_WORDS = (
+    "a the and of in on at with to near is are two some his her their by for next behind under".split()
+)
 OTHER_WORDS = (
     "wall window street grass shelf sky shadow building floor corner background sunlight people's hand scene picture "
     "water path fence road kitchen room garden morning city leaves branches flowers curtains tiles bricks clouds "
@@ -155,7 +157,10 @@ def _triplets() -> Scorer:
 
     pairs = itertools.cycle([("dog", "cat"), ("car", "sports car"), ("cup", "snow globe"), ("bird", "kite")])
     read = {name: lexicon.read(LEXICON, name) for name in ("strict", "published")}
-    matchers = {name: Matcher.of(kind, read[name]) for name, kind in (("strict", "phrase+context"), ("published", "lemma"))}
+    matchers = {
+        name: Matcher.of(kind, read[name])
+        for name, kind in (("strict", "phrase+context"), ("published", "lemma"))
+    }
     waiting: list[str] = []
 
     def score(caption: str) -> object:
@@ -166,7 +171,10 @@ def _triplets() -> Scorer:
         three, result = tuple(map(Prepared, waiting)), []
         waiting.clear()
         for name, matcher in matchers.items():
-            targets = [resolve(word, side, read[name], unknown_objects="other") for word, side in ((o, "o"), (r, "r"))]
+            targets = [
+                resolve(word, side, read[name], unknown_objects="other")
+                for word, side in ((o, "o"), (r, "r"))
+            ]
             found = detect(three, *targets, matcher, negation=False)
             result += [found.bits, found.marks()]
             if name == "strict":
@@ -218,7 +226,9 @@ def differing(ours: Path, theirs: Path) -> tuple[float, str]:
 
 def main(argv=None) -> int:
     """Measure and print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--peers", help="a Python with the packages of tosc_scoring_requirements.txt")
     parser.add_argument("--captions", type=int, default=N_CAPTIONS)
     parser.add_argument("--rounds", type=int, default=3)
@@ -250,7 +260,9 @@ def report(args: argparse.Namespace, names: list[str], folder: Path) -> None:
             seconds[name].append(said["s"])
             words = said["words"]
     print(f"\n{args.captions:,} captions, {words:,} words, seed {args.seed}\n")
-    print("| scorer | CPU s | words/s | × lemminflect's rate | captions with other classes than ours, lemma |")
+    print(
+        "| scorer | CPU s | words/s | × lemminflect's rate | captions with other classes than ours, lemma |"
+    )
     print("| --- | ---: | ---: | ---: | --- |")
     base = statistics.median(seconds["lemminflect"])
     for name in names:

@@ -26,6 +26,13 @@ class PageCell(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     title: str
 
 
+class PageBench(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A bench and what it is called."""
+
+    name: str
+    title: str
+
+
 class PageSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a page depends on beside its cells."""
 
@@ -33,8 +40,8 @@ class PageSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     title: str
     lines: tuple[str, ...]
     """Sentences under the title."""
-    benches: dict[str, str]
-    """Titles by name, in order."""
+    benches: tuple[PageBench, ...]
+    """In the order of ``--items``."""
     graders: dict[str, str]
     """Name of each bench's grader."""
     cells: tuple[PageCell, ...]
@@ -135,14 +142,14 @@ def parts(settings: PageSettings, args: argparse.Namespace) -> Mapping[str, html
         )
     found = {}
     with ImageReader() as reader:
-        for (bench, title), items in zip(settings.benches.items(), args.items, strict=True):
+        for bench, items in zip(settings.benches, args.items, strict=True):
             cells = [
                 (cell.title, graded, responses)
                 for cell, graded, responses in zip(settings.cells, args.graded, args.responses, strict=True)
-                if cell.bench == bench
+                if cell.bench == bench.name
             ]
-            grader = graders.by_name(settings.graders[bench])
-            found[bench] = bench_part(title, grader, items, cells, settings.n_units, reader)
+            grader = graders.by_name(settings.graders[bench.name])
+            found[bench.name] = bench_part(bench.title, grader, items, cells, settings.n_units, reader)
     return found
 
 
@@ -150,7 +157,7 @@ def work(args: argparse.Namespace) -> None:
     """Read, choose, write."""
     settings = decode(args.settings, PageSettings)
     found = parts(settings, args)
-    headline = {bench: graders.by_name(name).metrics[0].name for bench, name in settings.graders.items()}
+    headline = {bench: graders.by_name(name).headline for bench, name in settings.graders.items()}
     text = html.render(settings.title, settings.run, settings.lines, headline, found)
     write_text(args.out, text)
     n_shown = sum(len(part.units) for part in found.values())

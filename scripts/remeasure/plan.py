@@ -19,6 +19,8 @@ from remeasure.settings import Cell, Corpus, Encoder, Run, Study, StudyRun
 
 # The seed and size of every bootstrap in every table.
 BOOTSTRAP = {"n": 2000, "seed": 1}
+# Units of a bench that the page of a table shows.
+PAGE_UNITS = 60
 # One judge reply in a hundred may be missing before a cell is refused (pitfall P3).
 MAX_JUDGE_FAILED_SHARE = 0.01
 
@@ -205,6 +207,10 @@ class Plan(AskingPlan):
         """Return the index files of every study that has an index."""
         found = {name: self.study(name).index for name in self.studies()}
         return {name: index.files for name, index in found.items() if index}
+
+    def reads_index(self, run: str, study: str) -> bool:
+        """Return whether a study's items are made from an index of images in a run."""
+        return self.study(study).index is not None and self.study_run(run, study).items is None
 
     def source(self, run: str, study: str) -> str:
         """Return the images that a study's index lists.
@@ -410,7 +416,7 @@ class Plan(AskingPlan):
         study, here = self.study(name), self.study_run(run, name)
         self._check_contrasts(name)
         benches = {cell.bench: self.bench(run, name, cell.bench) for cell in cells}
-        found = layout.of_table(cells, study, benches, here, self.run(run).models)
+        found = layout.of_table(cells, study, benches, here)
         return {
             "table": table,
             "run": run,
@@ -421,7 +427,7 @@ class Plan(AskingPlan):
             "decimals": study.decimals,
             "notes": study.notes,
             **found,
-            "not_comparable": self.run(run).not_comparable,
+            "not_comparable": self._not_comparable(run, name),
             "bootstrap": BOOTSTRAP,
         }
 
@@ -439,6 +445,38 @@ class Plan(AskingPlan):
                         f"{self.folder}/studies/{study}.yaml: contrasts: [{', '.join(pair)}]: arm {arm!r} "
                         f"has no cell in {self.folder}/cells.tsv; take the pair out or add the cells"
                     )
+
+    def _not_comparable(self, run: str, study: str) -> list[str]:
+        """Return in what a study of a run differs from the paper: not in a part that it does not have."""
+        here = self.study_run(run, study)
+        without = {"judge": here.judge is None, "encoder": not here.encoders}
+        return [field for field in self.run(run).not_comparable if not without.get(field, False)]
+
+    def page(self, run: str, table: str) -> dict[str, Any]:
+        """Settings of ``make_page``."""
+        cells = self.cells_of(table)
+        name = cells[0].study
+        study, readers = self.study(name), self.study_run(run, name).readers
+        benches = list(dict.fromkeys(cell.bench for cell in cells))
+        several = len({cell.arm for cell in cells}) > 1
+
+        def title(arm: str, reader: str) -> str:
+            words = [study.arms[arm].title] if several else []
+            return ": ".join(words + ([reader] if len(readers) > 1 or not several else []))
+
+        return {
+            "run": run,
+            "title": study.title,
+            "lines": [self.run(run).title, *study.notes],
+            "benches": [{"name": bench, "title": study.benches[bench].title} for bench in benches],
+            "graders": {bench: self.bench(run, name, bench).grader for bench in benches},
+            "cells": [
+                {"bench": cell.bench, "title": title(cell.arm, reader)}
+                for cell in cells
+                for reader in readers
+            ],
+            "n_units": PAGE_UNITS,
+        }
 
     def published_path(self, table: str) -> str:
         """Return the file of a table's published values, relative to the repository."""

@@ -304,13 +304,24 @@ class Wiring(Places):
             for reader in self.plan.study_run(wildcards.run, c.study).readers
         ]
 
+    def benches(self, wildcards, name: str) -> list[str]:
+        """One file of every bench of a table."""
+        benches = dict.fromkeys((cell.study, cell.bench) for cell in self.plan.cells_of(wildcards.table))
+        return [f"results/{wildcards.run}/{study}/{bench}/{name}" for study, bench in benches]
+
+    def pictured(self, wildcards) -> list[Any]:
+        """Where the images of a table's questions lie."""
+        studies = dict.fromkeys(cell.study for cell in self.plan.cells_of(wildcards.table))
+        listed = [name for name in studies if self.plan.reads_index(wildcards.run, name)]
+        return self.benches(wildcards, "images.zip") + [self.source(wildcards.run, name) for name in listed]
+
     def stages(self, wildcards) -> list[str]:
         """The records of every stage behind a table."""
         return lineage.stage_records(self.plan, wildcards.run, wildcards.table)
 
     def published_parts(self, wildcards, run: str) -> list[str]:
         """Every part of a table of one run, in the order of the published copies."""
-        parts = ("csv", "cells.csv", "contrasts.csv", "breakdown.csv", "md", "json", "svg")
+        parts = ("csv", "cells.csv", "contrasts.csv", "breakdown.csv", "md", "json", "svg", "html")
         return [f"results/{run}/tables/{wildcards.table}.{part}" for part in parts]
 
     # -- audit ---------------------------------------------------------------------------------------------

@@ -50,7 +50,7 @@ def write(tmp_path, cells, items, **changes):
         "run": "ci",
         "title": "A table",
         "lines": ["What stands here."],
-        "benches": {"nq": "NQ"},
+        "benches": [{"name": "nq", "title": "NQ"}],
         "graders": {"nq": "em"},
         "cells": [{"bench": "nq", "title": title} for title in cells],
         "n_units": 60,

@@ -4,6 +4,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from html import escape
 
+import msgspec
 from msgspec import Struct
 
 from remeasure.records import Graded, Item, Mark, Reading, Response
@@ -29,8 +30,9 @@ th, td { text-align: left; vertical-align: top; padding: .45rem .6rem .45rem 0;
 thead th { border: 0; } th:first-child { width: 15rem; }
 img { max-width: 100%; border-radius: 4px; display: block; margin-bottom: .3rem; }
 mark { background: var(--mark); color: inherit; border-radius: 3px; padding: 0 .1em; }
-mark small { color: var(--faint); margin-left: .25em; }
+mark small { color: var(--faint); margin-left: .25em; } h3 small { font-weight: normal; }
 .state { color: var(--bad); font-weight: 600; } .good { color: var(--good); } .bad { color: var(--bad); }
+details { color: var(--faint); } summary { cursor: pointer; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: 0 .5rem; margin: .2rem 0 0;
   font-size: .88em; }
 dt { color: var(--faint); } dd { margin: 0; }
@@ -114,26 +116,43 @@ def _scores(reading: Reading, headline: str) -> str:
 
 
 def _verdicts(graded: Graded, headline: str) -> str:
+    """Return the readings of a unit; those that say the same stand together."""
+    alike: dict[bytes, list[str]] = {}
+    readings = {"published": graded.published, "strict": graded.strict, **graded.also}
+    for name, reading in readings.items():
+        alike.setdefault(msgspec.json.encode(reading), []).append(name)
     rows = []
-    for name, reading in {"published": graded.published, "strict": graded.strict, **graded.also}.items():
+    for names in alike.values():
+        name, reading = ", ".join(names), readings[names[0]]
         colour = {1.0: "good", 0.0: "bad"}.get(reading.score, "faint")
         verdict = visible(reading.verdict.replace("_", " "))
         said = f'<span class="{colour}">{verdict}</span> <span class="faint">{visible(reading.reason)}</span>'
         if reading.scores:
-            said += f'<br><span class="faint">{_scores(reading, headline)}</span>'
+            said += f"<details><summary>scores</summary>{_scores(reading, headline)}</details>"
         rows.append(f"<dt>{visible(name)}</dt><dd>{said}</dd>")
     return f"<dl>{''.join(rows)}</dl>"
 
 
-def _facts(item: Item) -> str:
-    plain = (pair for pair in item.meta.items() if isinstance(pair[1], (str, int, float)))
-    shown = [f"{name} {value}" for name, value in plain if value != ""]
+def _facts(item: Item, names: Sequence[str]) -> str:
+    """Return what is known of an item: some of its plain facts, and its answers."""
+    shown = [f"{name} {item.meta[name]}" for name in names if _is_plain(item.meta.get(name))]
     if item.references:
         shown.append("answer " + " | ".join(item.references[:5]))
     return visible(", ".join(shown)[:600])
 
 
-def _item(item: Item, pictures: Sequence[str]) -> str:
+def _is_plain(value: object) -> bool:
+    return isinstance(value, (str, int, float)) and value != ""
+
+
+def _common(items: Sequence[Item]) -> list[str]:
+    """Return the facts that are the same for all items of a unit; of one item none."""
+    first, *rest = (item.meta for item in items)
+    same = [name for name, value in first.items() if all(meta.get(name) == value for meta in rest)]
+    return same if rest else []
+
+
+def _item(item: Item, pictures: Sequence[str], common: Sequence[str]) -> str:
     parts = [
         f'<img src="{escape(url)}" alt="{visible(item.item_id)}" loading="lazy">'
         if url
@@ -142,12 +161,16 @@ def _item(item: Item, pictures: Sequence[str]) -> str:
     ]
     if item.question:
         parts.append(f"<p>{marked(item.question, ())}</p>")
-    parts.append(f'<p class="faint"><code>{visible(item.item_id)}</code><br>{_facts(item)}</p>')
+    parts.append(
+        f'<p class="faint"><code>{visible(item.item_id)}</code><br>{_facts(item, [name for name in item.meta if name not in common])}</p>'
+    )
     return f"<th>{''.join(parts)}</th>"
 
 
 def _unit(unit: UnitPart, headline: str) -> str:
-    head = "".join(_item(item, urls) for item, urls in zip(unit.items, unit.pictures, strict=True))
+    common = _common(unit.items)
+    facts = _facts(msgspec.structs.replace(unit.items[0], references=()), common) if common else ""
+    head = "".join(_item(item, urls, common) for item, urls in zip(unit.items, unit.pictures, strict=True))
     rows = []
     for cell in unit.cells:
         answers = "".join(
@@ -157,7 +180,8 @@ def _unit(unit: UnitPart, headline: str) -> str:
         rows.append(f"<tr><th>{visible(cell.title)}{_verdicts(cell.graded, headline)}</th>{answers}</tr>")
     anchor = escape(f"u-{unit.unit_id}")
     return (
-        f'<section id="{anchor}"><h3><a href="#{anchor}">{visible(unit.unit_id)}</a></h3>'
+        f'<section id="{anchor}"><h3><a href="#{anchor}">{visible(unit.unit_id)}</a> '
+        f'<small class="faint">{facts}</small></h3>'
         f"<table><thead><tr><th></th>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></section>"
     )
 

@@ -304,7 +304,8 @@ def comparability(cells: Cells, published: Printed, settings: TableSettings) -> 
 
 def _head(cells: Cells, settings: TableSettings) -> str:
     """Return the line that says what the whole table has in common."""
-    readers = list(dict.fromkeys(cell.score.reader for cell in cells.values()))
+    titles = {cell.score.model: cell.score.reader for cell in cells.values()}
+    readers = [title if len(titles) == 1 else f"`{model}`: {title}" for model, title in titles.items()]
     judges = sorted({cell.score.judge for cell in cells.values() if cell.score.judge})
     fixed = [
         f"{axis.capitalize()}: {settings.title_of(axis, settings.fixed[axis])}."
@@ -315,7 +316,7 @@ def _head(cells: Cells, settings: TableSettings) -> str:
         [
             f"Run `{settings.run}`, table `{settings.table}`, in {settings.unit}.",
             *fixed,
-            f"{'Reader' if len(readers) == 1 else 'Readers'}: {'; '.join(sorted(readers))}.",
+            f"{'Reader' if len(readers) == 1 else 'Readers'}: {'; '.join(readers)}.",
             f"Judge: {'; '.join(judges) or 'none'}.",
         ]
     )
