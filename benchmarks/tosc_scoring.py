@@ -1,7 +1,8 @@
 """Time the matchers of mentions against lemmatising every word and scanning for phrases.
 
-Captions of 60 to 120 words are made from a seed while they are scored, so that memory shows what scoring holds. Every
-measurement runs in a process of its own; only scoring is timed, in CPU seconds, because other work may share the cores.
+Captions of 60 to 120 words are made from a seed while they are scored, so that memory shows what scoring
+holds. Every measurement runs in a process of its own; only scoring is timed, in CPU seconds, because other
+work may share the cores.
 
 The second peer lives in an environment of its own, ``tosc_scoring_requirements.txt`` says what is in it:
 
@@ -31,13 +32,16 @@ sys.path.insert(0, str(ROOT / "scripts"))
 LEXICON = ROOT / "config" / "lexicons" / "coco.tsv"
 N_CAPTIONS = 17_907
 BATCH = 199
-FUNCTION_WORDS = "a the and of in on at with to near is are two some his her their by for next behind under".split()
+FUNCTION_WORDS = (
+    "a the and of in on at with to near is are two some his her their by for next behind under".split()
+)
 OTHER_WORDS = (
-    "wall window street grass shelf sky shadow building floor corner background sunlight people's hand scene picture "
-    "water path fence road kitchen room garden morning city leaves branches flowers curtains tiles bricks clouds "
-    "large small wooden bright old white red blue green dark empty busy quiet metal striped round open parked "
-    "standing sitting lying hanging holding wearing looking running visible placed covered filled surrounded seems "
-    "appears stands rests lies hangs walks carries creates suggests adds rises no without orange remote slowly"
+    "wall window street grass shelf sky shadow building floor corner background sunlight people's hand "
+    "scene picture water path fence road kitchen room garden morning city leaves branches flowers "
+    "curtains tiles bricks clouds large small wooden bright old white red blue green dark empty busy "
+    "quiet metal striped round open parked standing sitting lying hanging holding wearing looking "
+    "running visible placed covered filled surrounded seems appears stands rests lies hangs walks "
+    "carries creates suggests adds rises no without orange remote slowly"
 ).split()
 SENTENCE_ENDS = (".", ",", ";", " -", "!")
 TITLES = {
@@ -155,7 +159,10 @@ def _triplets() -> Scorer:
 
     pairs = itertools.cycle([("dog", "cat"), ("car", "sports car"), ("cup", "snow globe"), ("bird", "kite")])
     read = {name: lexicon.read(LEXICON, name) for name in ("strict", "published")}
-    matchers = {name: Matcher.of(kind, read[name]) for name, kind in (("strict", "phrase+context"), ("published", "lemma"))}
+    matchers = {
+        name: Matcher.of(kind, read[name])
+        for name, kind in (("strict", "phrase+context"), ("published", "lemma"))
+    }
     waiting: list[str] = []
 
     def score(caption: str) -> object:
@@ -166,7 +173,10 @@ def _triplets() -> Scorer:
         three, result = tuple(map(Prepared, waiting)), []
         waiting.clear()
         for name, matcher in matchers.items():
-            targets = [resolve(word, side, read[name], unknown_objects="other") for word, side in ((o, "o"), (r, "r"))]
+            targets = [
+                resolve(word, side, read[name], unknown_objects="other")
+                for word, side in ((o, "o"), (r, "r"))
+            ]
             found = detect(three, *targets, matcher, negation=False)
             result += [found.bits, found.marks()]
             if name == "strict":
@@ -218,7 +228,9 @@ def differing(ours: Path, theirs: Path) -> tuple[float, str]:
 
 def main(argv=None) -> int:
     """Measure and print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--peers", help="a Python with the packages of tosc_scoring_requirements.txt")
     parser.add_argument("--captions", type=int, default=N_CAPTIONS)
     parser.add_argument("--rounds", type=int, default=3)
@@ -250,7 +262,9 @@ def report(args: argparse.Namespace, names: list[str], folder: Path) -> None:
             seconds[name].append(said["s"])
             words = said["words"]
     print(f"\n{args.captions:,} captions, {words:,} words, seed {args.seed}\n")
-    print("| scorer | CPU s | words/s | × lemminflect's rate | captions with other classes than ours, lemma |")
+    print(
+        "| scorer | CPU s | words/s | × lemminflect's rate | captions with other classes than ours, lemma |"
+    )
     print("| --- | ---: | ---: | ---: | --- |")
     base = statistics.median(seconds["lemminflect"])
     for name in names:
