@@ -29,6 +29,7 @@ rule build_requests:
         unpack(FILES.evidence),
         questions="results/{run}/{study}/{bench}/items.jsonl",
         images="results/{run}/{study}/{bench}/images.zip",
+        prompts=FILES.prompts,
     output:
         requests="results/{run}/{study}/{bench}/{arm}/{model}/requests.jsonl",
         record="results/{run}/{study}/{bench}/{arm}/{model}/ask.json",
@@ -44,7 +45,7 @@ rule build_requests:
         runtime=30,
     params:
         code=study_code("build_requests.py", "messages"),
-        settings=as_json(PLAN.request, "run", "study", "bench", "arm"),
+        settings=as_json(PLAN.request, "run", "study", "bench", "arm", "model"),
         inputs=as_options(FILES.evidence),
     shell:
         'python "$SCRIPTS"/build_requests.py --study {wildcards.study:q} --settings {params.settings:q}'
@@ -112,6 +113,7 @@ rule build_judge_requests:
     input:
         questions="results/{run}/{study}/{bench}/items.jsonl",
         responses="results/{run}/{study}/{bench}/{arm}/{model}/responses.jsonl",
+        prompts=FILES.judge_prompts,
     output:
         requests="results/{run}/{study}/{bench}/{arm}/{model}/judge/requests.jsonl",
         record="results/{run}/{study}/{bench}/{arm}/{model}/judge/ask.json",

@@ -26,7 +26,7 @@ rule grade:
         runtime=30,
     params:
         code=code_of("grade.py"),
-        settings=as_json(PLAN.grade, "run", "study", "bench", "arm"),
+        settings=as_json(PLAN.grade, "run", "study", "bench", "arm", "model"),
         inputs=as_options(FILES.verdict),
     shell:
         'python "$SCRIPTS"/grade.py --study {wildcards.study:q} --settings {params.settings:q}'

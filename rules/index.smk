@@ -50,7 +50,7 @@ rule build_index:
         **NEEDS.of(lambda wildcards: FILES.encoder_needs(wildcards).index, mem_mb=2000, runtime=60),
     params:
         code=code_of("build_index.py"),
-        settings=as_json(PLAN.index, "run", "encoder"),
+        settings=as_json(PLAN.search_index, "run", "encoder"),
     shell:
         'python "$SCRIPTS"/build_index.py --settings {params.settings:q} --descriptors {input.descriptors:q}'
         " --order {input.order:q} --out {output.index:q} --record {output.record:q} 2> {log:q}"

@@ -5,7 +5,7 @@
 
 
 rule make_table:
-    """The published layout, one row per cell, differences, provenance and a figure."""
+    """The published layout, one row per number, differences, breakdown, provenance and a figure."""
     input:
         scores=watching(workflow, lambda wildcards: FILES.cells(wildcards, "score.json")),
         graded=lambda wildcards: FILES.cells(wildcards, "graded.jsonl"),
@@ -14,6 +14,7 @@ rule make_table:
         wide="results/{run}/tables/{table}.csv",
         cells="results/{run}/tables/{table}.cells.csv",
         contrasts="results/{run}/tables/{table}.contrasts.csv",
+        breakdown="results/{run}/tables/{table}.breakdown.csv",
         markdown="results/{run}/tables/{table}.md",
         provenance="results/{run}/tables/{table}.json",
         figure="results/{run}/tables/{table}.svg",
@@ -37,7 +38,8 @@ rule make_table:
         ' --published "${{SCRIPTS%/scripts}}"/{params.published:q}'
         " --scores {input.scores:q} --graded {input.graded:q} --stages {input.stages:q}"
         " --out-wide {output.wide:q} --out-cells {output.cells:q} --out-contrasts {output.contrasts:q}"
-        " --out-markdown {output.markdown:q} --out-provenance {output.provenance:q} --out-figure {output.figure:q}"
+        " --out-breakdown {output.breakdown:q} --out-markdown {output.markdown:q}"
+        " --out-provenance {output.provenance:q} --out-figure {output.figure:q}"
         " 2> {log:q}"
 
 
@@ -49,6 +51,7 @@ rule publish_table:
         wide="results/{table}.csv",
         cells="results/{table}.cells.csv",
         contrasts="results/{table}.contrasts.csv",
+        breakdown="results/{table}.breakdown.csv",
         markdown="results/{table}.md",
         provenance="results/{table}.json",
         figure="results/{table}.svg",

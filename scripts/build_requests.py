@@ -19,7 +19,7 @@ def work(args: argparse.Namespace) -> None:
         opened = building.open_evidence(settings, args.ranking, args.manifest, args.tiles, args.passages)
         with opened as evidence_of:
             for request, n_parts in building.reader_requests(
-                items.read(args.items), evidence_of, study.messages, settings, texts
+                items.read(args.items, with_answers=False), evidence_of, study.messages, settings, texts
             ):
                 rows.append((request.custom_id, n_parts))
                 yield request

@@ -75,12 +75,12 @@ def of_judge(
         raise RemeasureError(
             "--items: a judge's estimate needs --study and the key judge in --settings; add both"
         )
-    n_items = sum(1 for _ in items.read(path))
+    n_items = sum(1 for _ in items.read(path, with_answers=False))
     n = n_items if settings.n_answers is None else settings.n_answers
     # Whatever is kept may belong to other requests: without them nothing counts as known.
     n_known = 0
     # Judges that are compared read answers of several arms to one item.
-    shown = itertools.chain.from_iterable(items.read(path) for _ in itertools.count())
+    shown = itertools.chain.from_iterable(items.read(path, with_answers=False) for _ in itertools.count())
     calls = estimates.judge_calls(
         itertools.islice(shown, n - n_known),
         studies.load(study, "messages").judge_messages,

@@ -10,7 +10,7 @@ import msgspec
 from remeasure import cli, grading, jsonl, provenance
 from remeasure.aligned import Aligned
 from remeasure.errors import RemeasureError
-from remeasure.graders import Grader, by_name
+from remeasure.graders import UnitGrader, by_name
 from remeasure.grading import GradeSettings, Tally
 from remeasure.options import decode
 from remeasure.records import Graded, Item, Ranked, Response
@@ -18,7 +18,7 @@ from remeasure.records import Graded, Item, Ranked, Response
 log = logging.getLogger("remeasure.grade")
 
 
-def check_judge_given(grader: Grader, judge_responses: Path | None) -> None:
+def check_judge_given(grader: UnitGrader, judge_responses: Path | None) -> None:
     """Check that a judge's replies are there exactly if the grader reads them."""
     if grader.judged != (judge_responses is not None):
         raise RemeasureError(
@@ -27,22 +27,28 @@ def check_judge_given(grader: Grader, judge_responses: Path | None) -> None:
         )
 
 
-def graded_lines(args: argparse.Namespace, settings: GradeSettings, tally: Tally) -> Iterator[Graded]:
+def graded_lines(
+    args: argparse.Namespace, settings: GradeSettings, grader: UnitGrader, tally: Tally
+) -> Iterator[Graded]:
     """Yield the verdicts in item order and count them; check the judge's failures at the end."""
-    items = grading.check_references(
-        jsonl.unique(jsonl.read(args.items, Item), "item_id", args.items), args.items
-    )
+    items = jsonl.unique(jsonl.read(args.items, Item), "item_id", args.items)
+    if grader.compares:
+        items = grading.check_references(items, args.items)
     responses = Aligned(jsonl.read(args.responses, Response), "custom_id", args.responses)
     judge = ranking = None
     if args.judge_responses:
         judge = Aligned(jsonl.read(args.judge_responses, Response), "custom_id", args.judge_responses)
     if args.ranking:
         ranking = Aligned(jsonl.read(args.ranking, Ranked), "item_id", args.ranking)
-    grader = by_name(settings.grader)
-    for item, graded in grading.grade_all(grader, items, responses, judge, thinking=settings.thinking):
+    found = grading.grade_all(
+        grader, items, responses, judge, thinking=settings.thinking, options=settings.options
+    )
+    for unit, graded in found:
         tally.add(graded)
-        if ranking is not None:
-            tally.add_ranking(item, ranking.take(item.item_id), settings.k)
+        for item, response in zip(unit.items, unit.responses, strict=True):
+            tally.add_answer(response.status, response.text)
+            if ranking is not None:
+                tally.add_ranking(item, ranking.take(item.item_id), settings.k)
         yield graded
     if ranking is not None:
         ranking.finish()
@@ -59,8 +65,8 @@ def work(args: argparse.Namespace) -> None:
     grader = by_name(settings.grader)
     check_judge_given(grader, args.judge_responses)
     log.info("grading %s with %s", args.responses, grader.label)
-    tally = Tally()
-    jsonl.write(args.out, graded_lines(args, settings, tally))
+    tally = Tally(grader.headline)
+    jsonl.write(args.out, graded_lines(args, settings, grader, tally))
     score = grading.score(settings, grader, tally, retrieved=args.ranking is not None)
     jsonl.write_json(args.score, score)
     inputs = [args.items, args.responses, args.judge_responses, args.ranking]
@@ -74,16 +80,18 @@ def work(args: argparse.Namespace) -> None:
         packages=["numpy"],
         counts={"n": tally.n, "judged": tally.n_judged, **tally.reasons},
     )
-    log.info(
-        "%d items, %d graded (strict %d), value %s, strict %s, %d differ, statuses %s",
-        score.n,
-        score.n_graded,
-        score.n_graded_strict,
-        score.value,
-        score.value_strict,
-        score.n_differ,
-        score.statuses,
-    )
+    for name, metric in score.metrics.items():
+        log.info(
+            "%s: %d units, %d graded (strict %d), value %s, strict %s, %d differ",
+            name,
+            score.n,
+            metric.published.n,
+            metric.strict.n,
+            metric.published.value,
+            metric.strict.value,
+            metric.n_differ,
+        )
+    log.info("statuses %s", score.statuses)
 
 
 def main(argv=None) -> int:

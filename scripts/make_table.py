@@ -11,29 +11,40 @@ import msgspec
 from remeasure import cli, fingerprint, jsonl
 from remeasure.files import sha256_file, write_text
 from remeasure.options import decode
+from remeasure.tables import (
+    breakdown,
+    chain,
+    contrasts,
+    csv_text,
+    figure,
+    inputs,
+    markdown,
+    published,
+    servers,
+    wide,
+)
 from remeasure.tables import cells as cell_rows
-from remeasure.tables import chain, contrasts, csv_text, figure, inputs, markdown, published, servers, wide
-from remeasure.tables.chain import CellChain, Provenance
-from remeasure.tables.inputs import Cell, TableSettings
+from remeasure.tables.chain import CellChain, Provenance, Value
+from remeasure.tables.inputs import Cell
+from remeasure.tables.settings import TableSettings
 
 log = logging.getLogger("remeasure.make_table")
 PACKAGES = ("matplotlib", "msgspec", "numpy")
 
 
 def trace(cells: Sequence[Cell], records: chain.Records, settings: TableSettings) -> list[CellChain]:
-    """Return the chain of every cell, from its graded items and number to the sources."""
+    """Return the chain of every cell, from its graded units and numbers to the sources."""
     found = []
     for cell in cells:
         score = cell.score
-        assert score.value is not None  # checked while loading
         found.append(
             CellChain(
                 bench=score.bench,
                 arm=score.arm,
                 model=score.model,
                 grader=score.grader,
-                value=score.value,
-                printed=wide.printed(cell, settings),
+                headline=score.headline,
+                numbers={name: _value(cell, name, settings) for name in score.metrics},
                 score=str(cell.score_path),
                 chain=chain.follow([str(cell.score_path), str(cell.graded_path)], records),
             )
@@ -41,12 +52,17 @@ def trace(cells: Sequence[Cell], records: chain.Records, settings: TableSettings
     return found
 
 
+def _value(cell: Cell, metric: str, settings: TableSettings) -> Value:
+    number = cell.score.metrics[metric].published
+    return Value(value=number.value, n=number.n, printed=wide.printed(cell, metric, settings))
+
+
 def work(args: argparse.Namespace) -> None:
     """Read, compare, write."""
     settings = decode(args.settings, TableSettings)
     log.info("%s of run %s from %d cells", settings.table, settings.run, len(args.scores))
     cells = inputs.load(settings, args.scores, args.graded)
-    printed = published.load(args.published, settings.table)
+    printed = published.of_numbers(args.published, settings)
     compared = contrasts.compare_all(cells, settings)
     records = chain.load_records(args.stages)
     chains = trace(list(cells.values()), records, settings)
@@ -56,13 +72,18 @@ def work(args: argparse.Namespace) -> None:
 
     write_text(args.out_wide, csv_text.render(wide.columns(settings), wide.rows(cells, settings)))
     answered = servers.of_cells(chains, records)
-    rows = cell_rows.rows(cells, printed, settings, answered)
-    write_text(args.out_cells, csv_text.render(cell_rows.COLUMNS, rows))
+    header = cell_rows.columns(cells)
+    rows = cell_rows.rows(cells, printed, settings, answered, header)
+    write_text(args.out_cells, csv_text.render(header, rows))
     rows = [contrasts.row(contrast, settings) for contrast in compared]
     write_text(args.out_contrasts, csv_text.render(contrasts.COLUMNS, rows))
-    write_text(args.out_markdown, markdown.render(cells, printed, compared, settings, answered))
+    parts = list(breakdown.parts(cells, settings))
+    rows = [breakdown.row(part, settings) for part in parts]
+    write_text(args.out_breakdown, csv_text.render(breakdown.COLUMNS, rows))
+    write_text(args.out_markdown, markdown.render(cells, printed, compared, parts, settings, answered))
     write_text(args.out_figure, figure.render(cells, printed, settings))
-    outputs = [args.out_wide, args.out_cells, args.out_contrasts, args.out_markdown, args.out_figure]
+    outputs = [args.out_wide, args.out_cells, args.out_contrasts, args.out_breakdown]
+    outputs += [args.out_markdown, args.out_figure]
     document = Provenance(
         table=settings.table,
         run=settings.run,
@@ -98,8 +119,13 @@ def main(argv=None) -> int:
         "--stages", type=Path, nargs="+", required=True, help="all stage records behind the cells"
     )
     parser.add_argument("--out-wide", type=Path, required=True, help="table, paper's layout, CSV")
-    parser.add_argument("--out-cells", type=Path, required=True, help="one row per cell, CSV")
-    parser.add_argument("--out-contrasts", type=Path, required=True, help="differences between arms, CSV")
+    parser.add_argument("--out-cells", type=Path, required=True, help="one row per cell and metric, CSV")
+    parser.add_argument(
+        "--out-contrasts", type=Path, required=True, help="differences between arms or models, CSV"
+    )
+    parser.add_argument(
+        "--out-breakdown", type=Path, required=True, help="every number by parts of its units, CSV"
+    )
     parser.add_argument("--out-markdown", type=Path, required=True, help="page for people")
     parser.add_argument(
         "--out-provenance", type=Path, required=True, help="chains of files behind every number, JSON"

@@ -13,10 +13,10 @@ log = logging.getLogger("remeasure.publish_table")
 
 def with_run(path: Path, run: str) -> str:
     """Return a CSV file's text with a last column ``run``."""
-    rows = csv_text.read(path)
-    if not rows:
-        raise RemeasureError(f"{path}: the table has no rows; delete it and rerun")
-    return csv_text.render([*rows[0], "run"], [row | {"run": run} for row in rows])
+    columns, rows = csv_text.read_table(path)
+    if not columns:
+        raise RemeasureError(f"{path}: has no header; delete it and rerun")
+    return csv_text.render([*columns, "run"], [row | {"run": run} for row in rows])
 
 
 def copy(source: Path, run: str) -> str:

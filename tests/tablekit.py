@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from itertools import product
 from pathlib import Path
 
 from remeasure import jsonl
@@ -30,22 +31,126 @@ GRADERS = {
     "livevqa": "mcq_letter",
     "mms": "judge_worldvqa",
     "evqa": "judge_worldvqa",
+    "triplets": "triplets",
 }
 
 
+READER = "reader"
+
+
 def table_settings(benches=BENCHES, arms=ARMS, **changes):
+    """Settings of a table with a row per bench and a column per arm."""
     return {
         "table": "table1",
         "run": "embedded",
+        "study": "pixelrag",
         "title": "Screenshots or extracted text as evidence (PixelRAG, Table 1)",
         "run_title": "Embedded data and models",
         "unit": "percent",
-        "rows": [{"bench": bench, "title": BENCHES[bench]} for bench in benches],
-        "columns": [{"arm": arm, "title": ARMS[arm]} for arm in arms],
-        "contrasts": [["traf", "naive"], ["base", "naive"]],
+        "decimals": 1,
+        "notes": [],
+        "cells": [[bench, arm, READER] for bench, arm in product(benches, arms)],
+        "metrics": [{"name": "accuracy", "title": "Accuracy", "better": "high"}],
+        "titles": {
+            "bench": {bench: BENCHES[bench] for bench in benches},
+            "arm": {arm: ARMS[arm] for arm in arms},
+            "model": {READER: "A reader"},
+            "metric": {"accuracy": "Accuracy"},
+        },
+        "row_axes": ["bench"],
+        "column_axes": ["arm"],
+        "rows": [{"at": {"bench": bench}, "title": BENCHES[bench]} for bench in benches],
+        "columns": [{"at": {"arm": arm}, "title": ARMS[arm]} for arm in arms],
+        "fixed": {"model": READER, "metric": "accuracy"},
+        "contrasts": [{"axis": "arm", "first": arm, "second": "naive"} for arm in ("traf", "base")],
         "not_comparable": ["data", "reader"],
         "bootstrap": {"n": 200, "seed": 1},
     } | changes
+
+
+# Name, title and better direction of what a triplet is measured by; the headline metric is `tosc`.
+RATES = {
+    "opa": ("OPA", "high"),
+    "rca": ("RCA", "high"),
+    "rua": ("RUA", "high"),
+    "tosc": ("TOSC", "high"),
+    "oldpersist_rem": ("OldPersist_rem", "low"),
+    "oldpersist_rep": ("OldPersist_rep", "low"),
+    "repfail": ("RepFail", "low"),
+    "cc": ("CC", "low"),
+    "mixconf": ("MixConf", "low"),
+}
+MODELS = {"small": "A small model", "large": "A large model"}
+
+
+def rates_settings(models=MODELS, rates=RATES, **changes):
+    """Settings of a table with a row per model and a column per metric."""
+    titles = {name: title for name, (title, _) in rates.items()}
+    return table_settings(
+        **{
+            "table": "tosc",
+            "study": "tosc",
+            "title": "One object, three images (TOSC)",
+            "decimals": 2,
+            "cells": [["triplets", "describe", model] for model in models],
+            "metrics": [
+                {"name": name, "title": title, "better": better} for name, (title, better) in rates.items()
+            ],
+            "titles": {
+                "bench": {"triplets": "Image triplets"},
+                "arm": {"describe": "Describe"},
+                "model": dict(models),
+                "metric": titles,
+            },
+            "row_axes": ["model"],
+            "column_axes": ["metric"],
+            "rows": [{"at": {"model": model}, "title": title} for model, title in models.items()],
+            "columns": [{"at": {"metric": name}, "title": title} for name, title in titles.items()],
+            "fixed": {"bench": "triplets", "arm": "describe"},
+            "contrasts": [{"axis": "model", "first": "large", "second": "small"}],
+            "not_comparable": [],
+        }
+        | changes
+    )
+
+
+def rates_of(bits):
+    """The nine rates of one triplet, worked out from its four bits as the TOSC card has them."""
+    a, b, c, d = bits
+    return {
+        "opa": a,
+        "rca": 1 - b,
+        "rua": d * (1 - c),
+        "tosc": a * (1 - b) * d * (1 - c),
+        "oldpersist_rem": b,
+        "oldpersist_rep": c,
+        "repfail": 1 - d,
+        "cc": (1 - c) * (1 - d),
+        "mixconf": c * d,
+    }
+
+
+def rates_reading(bits, *, graded=True):
+    scores = {name: float(value) if graded else None for name, value in rates_of(bits).items()}
+    score = scores.pop("tosc")
+    verdict = "ungraded" if score is None else "consistent" if score else "inconsistent"
+    return Reading(verdict=verdict, score=score, reason="made up", scores=scores)
+
+
+def rates_line(number, bits, *, strict=None, status="answered", strata=None, counts=None):
+    """A triplet; its strict reading has other bits where they are given, and none where it failed."""
+    return Graded(
+        item_id=f"{number:06}",
+        group=f"{number:06}",
+        status=status,
+        answer=None,
+        grader="triplets@1",
+        published=rates_reading(bits),
+        strict=rates_reading(strict or bits, graded=status == "answered"),
+        also={"phrase": rates_reading(bits)},
+        strata=strata or {},
+        counts=counts or {},
+    )
 
 
 def graded_line(number, right, *, status="answered", grader="em", group=None):
@@ -63,28 +168,53 @@ def graded_line(number, right, *, status="answered", grader="em", group=None):
     )
 
 
-def write_cell(root: Path, bench: str, arm: str, lines, *, reader="A reader") -> Path:
-    """Write graded.jsonl, score.json and grade.json of a cell below ``root``; return the folder."""
-    folder = root / "results/embedded/pixelrag" / bench / arm / "reader"
+def write_cell(
+    root: Path,
+    bench: str,
+    arm: str,
+    lines,
+    *,
+    reader="A reader",
+    model=READER,
+    headline="accuracy",
+    answers=None,
+) -> Path:
+    """Write graded.jsonl, score.json and grade.json of a cell below ``root``; return the folder.
+
+    Args:
+        root: working directory.
+        bench: of the cell.
+        arm: of the cell.
+        lines: its graded units.
+        reader: title of the model.
+        model: of the cell.
+        headline: metric of the units' scores.
+        answers: status and text of every answer; those of the units where each has one.
+    """
+    study = "tosc" if bench == "triplets" else "pixelrag"
+    folder = root / "results/embedded" / study / bench / arm / model
+    grader = by_name(GRADERS[bench])
     settings = GradeSettings(
-        study="pixelrag",
+        study=study,
         bench=bench,
         arm=arm,
-        model="reader",
+        model=model,
         grader=GRADERS[bench],
-        k=3,
+        k=None if bench == "triplets" else 3,
         thinking=False,
         reader=reader,
-        judge="A judge" if GRADERS[bench].startswith("judge") else None,
-        corpus="factbook",
+        judge="A judge" if grader.judged else None,
+        corpus=None if bench == "triplets" else "factbook",
         bootstrap=Bootstrap(n=200, seed=1),
         max_judge_failed_share=0.01,
     )
-    tally = Tally()
+    tally = Tally(headline)
     for line in lines:
         tally.add(line)
+    for status, text in answers or [(line.status, line.answer) for line in lines]:
+        tally.add_answer(status, text)
     jsonl.write(folder / "graded.jsonl", lines)
-    jsonl.write_json(folder / "score.json", score(settings, by_name(GRADERS[bench]), tally, retrieved=False))
+    jsonl.write_json(folder / "score.json", score(settings, grader, tally, retrieved=False))
     return folder
 
 
@@ -114,22 +244,20 @@ def put(path: Path, text: str) -> Path:
     return path
 
 
-def write_table_inputs(root: Path, outcomes, *, status_of=None, answered_by=None):
-    """Write a whole table's cells with records.
+def write_table_inputs(root: Path, outcomes, *, status_of=None, answered_by=None, model=READER):
+    """Write a whole table's cells of one metric with records.
 
     Args:
         root: working directory.
         outcomes: (bench, arm) to list of right or wrong.
         answered_by: (bench, arm) to the models and servers on record.
         status_of: (bench, arm, number) to response status, where it is not "answered".
+        model: of all cells.
 
     Returns:
         Options of make_table for scores, graded files and stages.
     """
-    source = put(root / "results/sources/factbook.zip", "source bytes")
-    pages = put(root / "results/embedded/corpora/factbook/pages.jsonl", "pages")
-    stages = [write_record(pages.with_suffix(".json"), "select_pages", [source], [pages])]
-    scores, graded = [], []
+    folders = {}
     for (bench, arm), rights in outcomes.items():
         lines = [
             graded_line(
@@ -140,16 +268,54 @@ def write_table_inputs(root: Path, outcomes, *, status_of=None, answered_by=None
             )
             for number, right in enumerate(rights)
         ]
-        folder = write_cell(root, bench, arm, lines)
-        responses = put(folder / "responses.jsonl", f"responses of {bench} {arm}")
-        facts = {"answered_by": (answered_by or {}).get((bench, arm), [])}
+        folders[bench, arm] = write_cell(root, bench, arm, lines, model=model)
+    return write_stages(root, folders, answered_by)
+
+
+def write_rates_inputs(root: Path, lines, *, answers=None):
+    """Write the cells of a table of rates with records.
+
+    Args:
+        root: working directory.
+        lines: model to its graded triplets.
+        answers: model to status and text of its captions, three for each triplet.
+
+    Returns:
+        Options of make_table for scores, graded files and stages.
+    """
+    folders = {}
+    for model, triplets in lines.items():
+        captions = (answers or {}).get(model) or [("answered", "one two")] * (3 * len(triplets))
+        folders[model, "triplets"] = write_cell(
+            root,
+            "triplets",
+            "describe",
+            triplets,
+            reader=MODELS.get(model, model),
+            model=model,
+            headline="tosc",
+            answers=captions,
+        )
+    return write_stages(root, folders)
+
+
+def write_stages(root: Path, folders, answered_by=None):
+    """Write the records of the stages behind cells, from one source on."""
+    source = put(root / "results/sources/factbook.zip", "source bytes")
+    pages = put(root / "results/embedded/corpora/factbook/pages.jsonl", "pages")
+    stages = [write_record(pages.with_suffix(".json"), "select_pages", [source], [pages])]
+    for name, folder in folders.items():
+        responses = put(folder / "responses.jsonl", f"responses of {' '.join(name)}")
+        facts = {"answered_by": (answered_by or {}).get(name, [])}
         record = folder / "answers.json"
         stages.append(write_record(record, "collect_responses", [pages], [responses], facts))
         outputs = [folder / "graded.jsonl", folder / "score.json"]
         stages.append(write_record(folder / "grade.json", "grade", [responses, pages], outputs))
-        scores.append(outputs[1])
-        graded.append(outputs[0])
-    return {"--scores": scores, "--graded": graded, "--stages": stages}
+    return {
+        "--scores": [folder / "score.json" for folder in folders.values()],
+        "--graded": [folder / "graded.jsonl" for folder in folders.values()],
+        "--stages": stages,
+    }
 
 
 def table_argv(root: Path, files, published: Path, settings):
@@ -161,9 +327,10 @@ def table_argv(root: Path, files, published: Path, settings):
         "--out-wide": ".csv",
         "--out-cells": ".cells.csv",
         "--out-contrasts": ".contrasts.csv",
+        "--out-breakdown": ".breakdown.csv",
         "--out-markdown": ".md",
         "--out-provenance": ".json",
         "--out-figure": ".svg",
     }.items():
-        argv += [option, str(tables / f"table1{suffix}")]
+        argv += [option, str(tables / f"{settings['table']}{suffix}")]
     return argv

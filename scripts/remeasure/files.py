@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, BinaryIO
 
+from remeasure.errors import RemeasureError
+
 
 @contextlib.contextmanager
 def atomic_path(target: Path) -> Iterator[Path]:
@@ -48,7 +50,7 @@ def atomic_open(target: Path, mode: str = "w") -> Iterator[IO]:
 
 
 def write_text(target: Path, text: str) -> None:
-    """Write ``text`` as UTF-8 with Unix line ends line ends, whole or not at all."""
+    """Write ``text`` as UTF-8 with Unix line ends, whole or not at all."""
     with atomic_open(target) as stream:
         stream.write(text)
 
@@ -78,6 +80,43 @@ def sha256_file(path: Path) -> str:
     """Return the SHA-256 of a file's bytes as 64 hexadecimal digits."""
     with open(path, "rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def sha256_tree(folder: Path) -> str:
+    """Return the SHA-256 of a folder: of its sorted lines ``relative path, NUL, SHA-256, line feed``.
+
+    A link counts as what it says and is not followed, so nothing outside the folder is read. Empty folders
+    leave no trace.
+
+    Args:
+        folder: the folder; it may itself be a link.
+
+    Raises:
+        RemeasureError: something in it is a pipe, a device or the like.
+        OSError: something in it cannot be read.
+    """
+    lines = []
+    for here, folders, names in os.walk(folder, onerror=_raise):
+        for name in [*names, *(name for name in folders if os.path.islink(os.path.join(here, name)))]:
+            path = os.path.join(here, name)
+            relative = os.fsencode(os.path.relpath(path, folder))
+            if os.path.islink(path):
+                digest = sha256_bytes(os.fsencode(os.readlink(path)))
+            elif is_regular(Path(path)):
+                digest = sha256_file(Path(path))
+            else:
+                raise RemeasureError(f"{path}: neither a file nor a folder nor a link; take it away")
+            lines.append(relative + b"\0" + digest.encode() + b"\n")
+    return sha256_bytes(b"".join(sorted(lines)))
+
+
+def _raise(error: OSError) -> None:
+    raise error
+
+
+def sha256_of(path: Path) -> str:
+    """Return the SHA-256 of what stands at a path: a file's bytes, or a folder's ``sha256_tree``."""
+    return sha256_tree(path) if os.path.isdir(path) else sha256_file(path)
 
 
 def sha256_bytes(data: bytes) -> str:

@@ -1,17 +1,21 @@
 """From responses to verdicts and the number of a cell, in one pass in item order."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
+from statistics import median
+from typing import Any
 
 from msgspec import Struct
 
 from remeasure import stats
 from remeasure.aligned import Aligned
 from remeasure.errors import RemeasureError
-from remeasure.graders import Case, Grader
-from remeasure.records import Graded, Item, Ranked, Response, Score
+from remeasure.graders import Unit, UnitGrader
+from remeasure.records import Graded, Item, Metric, Number, Ranked, Reading, Response, Score, Status
+from remeasure.text import strip_thinking
 
 _NEVER_JUDGED = ("failed", "refused", "not_sent")
 
@@ -31,13 +35,15 @@ class GradeSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     arm: str
     model: str
     grader: str
-    k: int
+    options: dict[str, Any] = {}
+    """Settings of the grader itself."""
+    k: int | None
     """Retrieved items that the reader is shown; recall looks at these."""
     thinking: bool
     """Whether the reader thinks in this cell."""
     reader: str
     judge: str | None
-    corpus: str
+    corpus: str | None
     bootstrap: Bootstrap
     max_judge_failed_share: float
     """Judge failures above this share of the judged items stop the rule."""
@@ -59,14 +65,44 @@ def check_references(items: Iterable[Item], path: Path | str) -> Iterator[Item]:
 
 
 @dataclass
-class Tally:
-    """What a cell's graded items add up to."""
+class Scores:
+    """The scores of one metric under one reading; what is not in its denominator is not here."""
 
-    scores: list[float] = field(default_factory=list)
+    values: list[float] = field(default_factory=list)
     groups: list[str] = field(default_factory=list)
-    strict_scores: list[float] = field(default_factory=list)
+
+    def number(self, bootstrap: Bootstrap) -> Number:
+        """Return their mean with its interval."""
+        found = stats.mean_with_interval(
+            self.values, self.groups, n_resamples=bootstrap.n, seed=bootstrap.seed
+        )
+        return Number(
+            value=found.mean, n=len(self.values), interval=found.interval, interval_method=found.method
+        )
+
+
+def scores_of(reading: Reading, headline: str) -> dict[str, float | None]:
+    """Return the scores of a reading by metric, the headline's first."""
+    return {headline: reading.score, **reading.scores}
+
+
+@dataclass
+class Tally:
+    """What a cell's graded units add up to.
+
+    Args:
+        headline: name of the metric of ``Reading.score``.
+    """
+
+    headline: str
+    scores: dict[str, dict[str, Scores]] = field(default_factory=dict)
+    """By metric and reading."""
+    differ: Counter = field(default_factory=Counter)
+    """Per metric the units whose score differs between the published and the strict reading."""
     n: int = 0
-    n_differ: int = 0
+    n_answers: int = 0
+    n_empty: int = 0
+    n_words: list[int] = field(default_factory=list)
     n_judged: int = 0
     n_found: int = 0
     n_with_gold_page: int = 0
@@ -75,27 +111,45 @@ class Tally:
     verdicts: Counter = field(default_factory=Counter)
     verdicts_strict: Counter = field(default_factory=Counter)
     reasons: Counter = field(default_factory=Counter)
-    """Items per reading and reason: fallbacks of parsers, empty answers and the like."""
+    """Units per reading and reason: fallbacks of parsers, empty answers and the like."""
+    counts: Counter = field(default_factory=Counter)
 
     def add(self, graded: Graded) -> None:
-        """Count one item."""
+        """Count one unit."""
         self.n += 1
-        self.statuses[graded.status] += 1
         self.verdicts[graded.published.verdict] += 1
         self.verdicts_strict[graded.strict.verdict] += 1
-        self.reasons[f"published: {graded.published.reason}"] += 1
-        self.reasons[f"strict: {graded.strict.reason}"] += 1
-        self.n_differ += graded.published.score != graded.strict.score
+        self.counts.update(graded.counts)
         if graded.judge_status is not None:
             self.n_judged += 1
             self.judge_statuses[graded.judge_status] += 1
-        if graded.published.score is not None:
-            self.scores.append(graded.published.score)
-            self.groups.append(graded.group)
-        if graded.strict.score is not None:
-            self.strict_scores.append(graded.strict.score)
+        readings = {"published": graded.published, "strict": graded.strict, **graded.also}
+        for name, reading in readings.items():
+            self.reasons[f"{name}: {reading.reason}"] += 1
+            for metric, value in scores_of(reading, self.headline).items():
+                found = self.scores.setdefault(metric, {}).setdefault(name, Scores())
+                if value is not None:
+                    found.values.append(value)
+                    found.groups.append(graded.group)
+        strict = scores_of(graded.strict, self.headline)
+        for metric, value in scores_of(graded.published, self.headline).items():
+            self.differ[metric] += value != strict.get(metric)
 
-    def add_ranking(self, item: Item, ranked: Ranked | None, k: int) -> None:
+    def add_answer(self, status: Status, answer: str | None) -> None:
+        """Count one answer: its status and its length."""
+        self.n_answers += 1
+        self.statuses[status] += 1
+        n_words = len(strip_thinking(answer or "")[0].split())
+        self.n_empty += status == "answered" and not n_words
+        if n_words:
+            self.n_words.append(n_words)
+
+    @property
+    def n_graded(self) -> int:
+        """Units in the denominator of the published headline."""
+        return len(self.scores[self.headline]["published"].values)
+
+    def add_ranking(self, item: Item, ranked: Ranked | None, k: int | None) -> None:
         """Count whether a relevant page is among the first k; without hits it is a miss.
 
         Items whose gold page is not known are not counted.
@@ -112,52 +166,70 @@ def page_of(unit_id: str) -> str:
     return unit_id.rpartition("/")[0] or unit_id
 
 
-def grade_item(
-    grader: Grader, item: Item, response: Response, judge: Response | None, *, thinking: bool
-) -> Graded:
-    """Give one item both readings."""
-    case = Case(references=item.references, response=response, judge=judge, thinking=thinking)
-    return Graded(
-        item_id=item.item_id,
-        group=item.group,
-        status=response.status,
-        answer=None if response.text is None else case.answer,
-        grader=grader.label,
-        judge_key=judge.key if judge else None,
-        judge_status=judge.status if judge else None,
-        published=grader.published(case),
-        strict=grader.strict(case),
-    )
-
-
-def grade_all(
-    grader: Grader,
+def units(
+    grader: UnitGrader,
     items: Iterable[Item],
     responses: Aligned[Response],
     judge: Aligned[Response] | None,
     *,
     thinking: bool,
-) -> Iterator[tuple[Item, Graded]]:
-    """Yield every item with its verdict, in item order.
+) -> Iterator[Unit]:
+    """Yield the units of a cell, in item order.
+
+    Raises:
+        RemeasureError: an item has no response, or the items of a unit do not stand next to each other.
+    """
+    seen: set[str] = set()
+    for unit_id, members in groupby(items, key=grader.unit_of):
+        if unit_id in seen:
+            raise RemeasureError(
+                f"the items of unit {unit_id!r} do not stand next to each other; delete items.jsonl and rerun"
+            )
+        seen.add(unit_id)
+        together = tuple(members)
+        answers, replies = [], []
+        for item in together:
+            response = responses.take(item.item_id)
+            if response is None:
+                raise RemeasureError(
+                    f"item {item.item_id!r} has no line of its own in the responses, or stands out of order; "
+                    "each request ends in one: delete responses.jsonl and rerun, it is assembled from the "
+                    "journal"
+                )
+            answers.append(response)
+            replies.append(judge.take(item.item_id) if judge is not None else None)
+        yield Unit(
+            unit_id=unit_id,
+            items=together,
+            responses=tuple(answers),
+            judge=tuple(replies),
+            thinking=thinking,
+        )
+
+
+def grade_all(
+    grader: UnitGrader,
+    items: Iterable[Item],
+    responses: Aligned[Response],
+    judge: Aligned[Response] | None,
+    *,
+    thinking: bool,
+    options: Mapping[str, Any],
+) -> Iterator[tuple[Unit, Graded]]:
+    """Yield every unit with its verdict, in item order.
 
     Raises:
         RemeasureError: an item has no response, or an answer that needs a judge has no judge's reply.
     """
-    for item in items:
-        response = responses.take(item.item_id)
-        if response is None:
+    grade = grader.begin(options)
+    for unit in units(grader, items, responses, judge, thinking=thinking):
+        graded = grade(unit)
+        if judge is not None and None in unit.judge and _needs_judge(graded):
             raise RemeasureError(
-                f"item {item.item_id!r} has no line of its own in the responses, or stands out of order; "
-                "each request ends in one: delete responses.jsonl and rerun, it is assembled from the journal"
-            )
-        reply = judge.take(item.item_id) if judge is not None else None
-        graded = grade_item(grader, item, response, reply, thinking=thinking)
-        if judge is not None and reply is None and _needs_judge(graded):
-            raise RemeasureError(
-                f"item {item.item_id!r} has an answer but no line in the judge's responses; delete the "
+                f"item {unit.unit_id!r} has an answer but no line in the judge's responses; delete the "
                 "judge's requests.jsonl of this cell and rerun"
             )
-        yield item, graded
+        yield unit, graded
     responses.finish()
     if judge is not None:
         judge.finish()
@@ -177,18 +249,24 @@ def check_judge(tally: Tally, max_failed_share: float) -> None:
     if tally.n_judged and n_failed / tally.n_judged > max_failed_share:
         raise RemeasureError(
             f"the judge failed on {n_failed} of {tally.n_judged} answers ({n_failed / tally.n_judged:.1%}, "
-            f"allowed {max_failed_share:.1%}); {len(tally.scores)} of {tally.n} items would be graded: "
+            f"allowed {max_failed_share:.1%}); {tally.n_graded} of {tally.n} items would be graded: "
             "repair the judge and rerun, or raise max_judge_failed_share"
         )
 
 
-def score(settings: GradeSettings, grader: Grader, tally: Tally, *, retrieved: bool) -> Score:
-    """Return the number of the cell with everything that it rests on."""
-    value = stats.mean_with_interval(
-        tally.scores, tally.groups, n_resamples=settings.bootstrap.n, seed=settings.bootstrap.seed
-    )
-    strict = tally.strict_scores
+def score(settings: GradeSettings, grader: UnitGrader, tally: Tally, *, retrieved: bool) -> Score:
+    """Return the numbers of the cell with everything that they rest on."""
     has_recall = retrieved and tally.n_with_gold_page
+    metrics = {}
+    for name, readings in tally.scores.items():
+        numbers = {reading: found.number(settings.bootstrap) for reading, found in readings.items()}
+        metrics[name] = Metric(
+            published=numbers.pop("published"),
+            strict=numbers.pop("strict"),
+            also=numbers,
+            n_differ=tally.differ[name],
+        )
+    grader.check(metrics)
     return Score(
         study=settings.study,
         bench=settings.bench,
@@ -198,18 +276,18 @@ def score(settings: GradeSettings, grader: Grader, tally: Tally, *, retrieved: b
         reader=settings.reader,
         judge=settings.judge,
         corpus=settings.corpus,
-        value=value.mean,
-        interval=value.interval,
-        interval_method=value.method,
-        value_strict=sum(strict) / len(strict) if strict else None,
+        headline=tally.headline,
+        metrics=metrics,
         n=tally.n,
-        n_graded=len(tally.scores),
-        n_graded_strict=len(strict),
-        n_differ=tally.n_differ,
+        n_answers=tally.n_answers,
+        n_empty=tally.n_empty,
+        n_words_mean=sum(tally.n_words) / len(tally.n_words) if tally.n_words else None,
+        n_words_median=float(median(tally.n_words)) if tally.n_words else None,
         statuses=dict(tally.statuses),
         judge_statuses=dict(tally.judge_statuses),
         verdicts=dict(tally.verdicts),
         verdicts_strict=dict(tally.verdicts_strict),
+        counts=dict(tally.counts),
         recall_at_k=tally.n_found / tally.n_with_gold_page if has_recall else None,
         k=settings.k if retrieved else None,
     )

@@ -16,12 +16,17 @@ def stage_records(plan: Plan, run: str, table: str) -> list[str]:
         here = plan.study_run(run, cell.study)
         arm = plan.study(cell.study).arms[cell.arm]
         bench = f"results/{run}/{cell.study}/{cell.bench}"
-        reader = f"{bench}/{cell.arm}/{here.reader}"
-        found = [f"{reader}/{name}.json" for name in ("grade", "answers", "ask")] + [f"{bench}/items.json"]
-        if plan.has_judge(run, cell.study, cell.bench):
-            found += [f"{reader}/judge/answers.json", f"{reader}/judge/ask.json"]
+        found = [f"{bench}/items.json"]
+        for reader in (f"{bench}/{cell.arm}/{name}" for name in here.readers):
+            found += [f"{reader}/{name}.json" for name in ("grade", "answers", "ask")]
+            if plan.has_judge(run, cell.study, cell.bench):
+                found += [f"{reader}/judge/answers.json", f"{reader}/judge/ask.json"]
         if arm.retriever:
             found.append(f"{bench}/{cell.arm}/retrieval.json")
+        if plan.study(cell.study).index and not here.items:
+            source = plan.source(run, cell.study)
+            found.append(f"results/{run}/{cell.study}/index/index_images.json")
+            found += [record_of(source)] if is_made(source) else []
         records.update(dict.fromkeys(found + _corpus_records(plan, run, cell, arm)))
     return list(records)
 
@@ -29,12 +34,15 @@ def stage_records(plan: Plan, run: str, table: str) -> list[str]:
 def _corpus_records(plan: Plan, run: str, cell: Cell, arm: Arm) -> list[str]:
     """Return the records of the corpus files that a cell reads."""
     study, name = cell.study, plan.corpus_name(run, cell.study, cell.bench)
+    if name is None:
+        return []
     corpus, here = plan.corpus(run, name), f"results/{run}/corpora/{name}"
     found = [f"{here}/pages.json"]
-    reader = plan.model(run, plan.study_run(run, study).reader)
-    if reader.corpus_files:  # the reader's own server reads files of the corpus, whatever the arm
-        served = [record_of(name) for name in reader.corpus_files.values()]
-        found += [f"{here}/{name}" for name in (*served, "tiles/corpus.json", "passages/passages.json")]
+    for reader in plan.study_run(run, study).readers:
+        files = plan.model(run, reader).corpus_files
+        if files:  # the reader's own server reads files of the corpus, whatever the arm
+            served = [record_of(name) for name in files.values()]
+            found += [f"{here}/{name}" for name in (*served, "tiles/corpus.json", "passages/passages.json")]
     found += [record_of(path) for path in (corpus.archive, corpus.pictures) if path and is_made(path)]
     photo = plan.photo_encoder(run, study, cell.arm)
     for encoder in (plan.encoder_of(run, study, arm.retriever), photo) if arm.retriever else ():

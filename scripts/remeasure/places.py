@@ -50,7 +50,7 @@ class Places:
 
     def ask_needs(self, wildcards) -> Needs:
         """What asking a cell asks of a machine; where parts of it were asked, little is left to do."""
-        n = self.plan.shards(wildcards.run, wildcards.study, wildcards.bench, wildcards.arm)
+        n = self.plan.shards(wildcards.run, wildcards.study, wildcards.bench, wildcards.arm, wildcards.model)
         return Needs() if n > 1 else self.plan.model(wildcards.run, wildcards.model).needs
 
     def shard_needs(self, wildcards) -> Needs:
@@ -95,7 +95,11 @@ class Places:
 
         def rest(_: str, run: Run) -> str:
             here = _any(name for name, model in run.models.items() if model.on_login())
-            judged = _any(name for name, study in run.studies.items() if run.models[study.judge].on_login())
+            judged = _any(
+                name
+                for name, study in run.studies.items()
+                if study.judge is not None and run.models[study.judge].on_login()
+            )
             return {
                 "reader": here and f"[^/]+/[^/]+/[^/]+/(?:{here})/(?!judge/)",
                 "judge": judged and f"(?:{judged})/[^/]+/[^/]+/[^/]+/judge/",

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from remeasure import catalogue, prompts, settings
+from remeasure import catalogue, graders, layout, prompts, settings
 from remeasure.encoders import BACKENDS
 from remeasure.errors import RemeasureError, did_you_mean
 from remeasure.files import sha256_file
@@ -115,6 +115,11 @@ class Plan(AskingPlan):
         return settings.read_yaml(self.folder / "corpora" / f"{corpus}.yaml")
 
     @functools.cache  # noqa: B019 - one plan per process
+    def scenes(self, name: str) -> dict[str, Any]:
+        """Return a section of ``scenes.yaml``: how pictures are composed."""
+        return settings.read_yaml(self.folder / "scenes.yaml")[name]
+
+    @functools.cache  # noqa: B019 - one plan per process
     def questions(self, study: str) -> dict[str, Any]:
         """Return ``studies/<study>_questions.yaml``: how questions are made from facts."""
         return settings.read_yaml(self.folder / "studies" / f"{study}_questions.yaml")
@@ -164,6 +169,8 @@ class Plan(AskingPlan):
         for cell in (cell for cell in self.cells if cell.study in here.studies):
             folder = here.studies[cell.study].items
             named += [f"{folder}/{cell.bench}.jsonl"] if folder else []
+            named += [here.studies[cell.study].source or ""]
+            named += self.prompts_elsewhere(run, cell.study)
         return [path for path in dict.fromkeys(named) if path.startswith("results/sources/")]
 
     # -- questions and evidence ----------------------------------------------------------------------------
@@ -173,7 +180,14 @@ class Plan(AskingPlan):
         here = self.study_run(run, study)
         if here.items:
             training = bench in self.study(study).training_sets
-            return {"own": here.items, "n_items": None if training else self.n_items(run, study, bench)}
+            compares = training or graders.by_name(self.bench(run, study, bench).grader).compares
+            return {
+                "own": here.items,
+                "n_items": None if training else self.n_items(run, study, bench),
+                "with_answers": compares,
+            }
+        if self.study(study).index:
+            return {"n_units": self.n_items(run, study, bench), "source": self.source(run, study)}
         templates = self.questions(study)
         missing = [name for name in self.study(study).benches if name not in templates.get("benches", {})]
         if missing:
@@ -187,13 +201,55 @@ class Plan(AskingPlan):
         only = {"benches": {bench: templates["benches"][bench]}, "training": {}}
         return chosen | {"questions": templates | only}
 
+    def indexes(self) -> dict[str, list[str]]:
+        """Return the index files of every study that has an index."""
+        found = {name: self.study(name).index for name in self.studies()}
+        return {name: index.files for name, index in found.items() if index}
+
+    def source(self, run: str, study: str) -> str:
+        """Return the images that a study's index lists.
+
+        Raises:
+            RemeasureError: the run names none.
+        """
+        found = self.study_run(run, study).source
+        if found is None:
+            raise RemeasureError(
+                f"{self.folder}/runs/{run}.yaml: studies.{study}.source: is missing; name the folder or zip "
+                "store of the images"
+            )
+        return found
+
+    def index(self, run: str, study: str) -> dict[str, Any]:
+        """Settings of ``index_images``."""
+        found = self.study(study).index
+        assert found is not None, study
+        return {
+            "files": found.files,
+            "options": self._options(settings.merge(found.options, self.study_run(run, study).index)),
+        }
+
+    def _options(self, options: dict[str, Any]) -> dict[str, Any]:
+        """Return options with the hash of the lexicon that they name, so that a changed one is noticed.
+
+        Raises:
+            RemeasureError: there is no lexicon of that name.
+        """
+        if "lexicon" not in options:
+            return options
+        path = self.folder / "lexicons" / f"{options['lexicon']}.tsv"
+        if not path.is_file():
+            raise RemeasureError(f"{path}: is missing; correct `lexicon` in the options of the study")
+        named = {"path": str(path.relative_to(self.folder.parent)), "sha256": sha256_file(path)}
+        return options | {"lexicon": {"name": options["lexicon"], **named}}
+
     def n_items(self, run: str, study: str, bench: str) -> int:
-        """Return how many questions a bench has."""
+        """Return how many questions a bench has, or units where several items are graded together."""
         here = self.study_run(run, study)
         return here.items_of_bench.get(bench, here.items_per_bench)
 
-    def corpus_name(self, run: str, study: str, bench: str) -> str:
-        """Return the corpus that a bench's evidence comes from."""
+    def corpus_name(self, run: str, study: str, bench: str) -> str | None:
+        """Return the corpus of a bench's questions and evidence; null where there are no pages."""
         here = self.study_run(run, study)
         return here.corpus_of_bench.get(bench, here.corpus)
 
@@ -211,11 +267,16 @@ class Plan(AskingPlan):
         column = self.study(study).arms[arm]
         photo = self.photo_encoder(run, study, arm)
         return {
-            "n_docs": self.study(study).retrieve.n_docs,
+            "n_docs": self._retrieve(study).n_docs,
             "text": self.embed(run, self.encoder_of(run, study, column.retriever)),
             "photo": self.embed(run, photo) if photo else None,
             "fusion": here.fusion if photo else None,
         }
+
+    def _retrieve(self, study: str) -> settings.Retrieve:
+        found = self.study(study).retrieve
+        assert found is not None, study  # checked where an arm retrieves
+        return found
 
     def encoder_of(self, run: str, study: str, role: str | None) -> str:
         """Return the encoder that plays ``role`` in a study of a run."""
@@ -228,7 +289,7 @@ class Plan(AskingPlan):
 
     # -- asking --------------------------------------------------------------------------------------------
 
-    def request(self, run: str, study: str, bench: str, arm: str) -> dict[str, Any]:
+    def request(self, run: str, study: str, bench: str, arm: str, model: str) -> dict[str, Any]:
         """Settings of ``build_requests``."""
         here, protocol = self.bench(run, study, bench), self.study(study)
         profile = prompts.profile(self.folder, study, self.study_run(run, study).prompts)
@@ -239,9 +300,9 @@ class Plan(AskingPlan):
                 f"instruction_{here.instruction}.txt in profile {profile['profile']!r}; write it"
             )
         return {
-            "model": self.study_run(run, study).reader,
+            "model": self.reader(run, study, model),
             "evidence": protocol.arms[arm].evidence,
-            "n_shown": protocol.retrieve.n_shown,
+            "n_shown": protocol.retrieve.n_shown if protocol.retrieve else 0,
             "grader": here.grader,
             "thinking": self.thinking(run, study, bench, arm),
             "max_tokens": here.max_tokens,
@@ -250,6 +311,25 @@ class Plan(AskingPlan):
             "layout": here.layout,
             "prompts": profile,
         }
+
+    def prompts_elsewhere(self, run: str, study: str) -> list[str]:
+        """Return the files of a study's prompts that are no part of the repository."""
+        profile = prompts.profile(self.folder, study, self.study_run(run, study).prompts)
+        return [path for path in profile["files"].values() if prompts.is_elsewhere(path)]
+
+    def reader(self, run: str, study: str, model: str) -> str:
+        """Return the model if it is a reader of the study in the run.
+
+        Raises:
+            RemeasureError: it is none; names those that there are.
+        """
+        known = self.study_run(run, study).readers
+        if model not in known:
+            raise RemeasureError(
+                f"{self.folder}/runs/{run}.yaml: studies.{study}.reader: {model!r} is none"
+                f"{did_you_mean(model, known)}; readers are {', '.join(known)}"
+            )
+        return model
 
     def thinking(self, run: str, study: str, bench: str, arm: str) -> bool:
         """Return whether the reader thinks in a cell."""
@@ -265,7 +345,7 @@ class Plan(AskingPlan):
                 f"{self.folder}/prompts/{study}/{here.prompts}/{grader}.txt is missing; write it"
             )
         return {
-            "model": judge or here.judge,
+            "model": judge or self.judge(run, study),
             "grader": grader,
             "gold": self.bench(run, study, bench).gold,
             "sampling": {"temperature": 0.0},
@@ -275,7 +355,7 @@ class Plan(AskingPlan):
 
     def estimate_judge(self, run: str, study: str, bench: str) -> dict[str, Any]:
         """Settings of ``estimate_cost`` for the study's judge."""
-        judge = self.study_run(run, study).judge
+        judge = self.judge(run, study)
         return self.estimate(run, judge) | {"judge": self.judge_request(run, study, bench)}
 
     def estimate_agreement(self, run: str, judge: str) -> dict[str, Any]:
@@ -290,20 +370,34 @@ class Plan(AskingPlan):
         """Return whether a bench's answers are shown to a judge."""
         return self.bench(run, study, bench).grader.startswith("judge_")
 
-    def grade(self, run: str, study: str, bench: str, arm: str) -> dict[str, Any]:
+    def judge(self, run: str, study: str) -> str:
+        """Return the judge of a study in a run.
+
+        Raises:
+            RemeasureError: the run names none, and a bench of the study has a grader that needs one.
+        """
+        found = self.study_run(run, study).judge
+        if found is None:
+            raise RemeasureError(
+                f"{self.folder}/runs/{run}.yaml: studies.{study}.judge: is missing; name one"
+            )
+        return found
+
+    def grade(self, run: str, study: str, bench: str, arm: str, model: str) -> dict[str, Any]:
         """Settings of ``grade``."""
-        here = self.study_run(run, study)
         models = self.run(run).models
+        protocol, here = self.study(study), self.bench(run, study, bench)
         return {
             "study": study,
             "bench": bench,
             "arm": arm,
-            "model": here.reader,
-            "grader": self.bench(run, study, bench).grader,
-            "k": self.study(study).retrieve.n_shown,
+            "model": self.reader(run, study, model),
+            "grader": here.grader,
+            "options": self._options(here.options),
+            "k": protocol.retrieve.n_shown if protocol.retrieve else None,
             "thinking": self.thinking(run, study, bench, arm),
-            "reader": models[here.reader].title,
-            "judge": models[here.judge].title if self.has_judge(run, study, bench) else None,
+            "reader": models[model].title,
+            "judge": models[self.judge(run, study)].title if self.has_judge(run, study, bench) else None,
             "corpus": self.corpus_name(run, study, bench),
             "bootstrap": BOOTSTRAP,
             "max_judge_failed_share": MAX_JUDGE_FAILED_SHARE,
@@ -312,21 +406,39 @@ class Plan(AskingPlan):
     def table(self, run: str, table: str) -> dict[str, Any]:
         """Settings of ``make_table``."""
         cells = self.cells_of(table)
-        study = self.study(cells[0].study)
-        benches = list(dict.fromkeys(cell.bench for cell in cells))
-        arms = list(dict.fromkeys(cell.arm for cell in cells))
+        name = cells[0].study
+        study, here = self.study(name), self.study_run(run, name)
+        self._check_contrasts(name)
+        benches = {cell.bench: self.bench(run, name, cell.bench) for cell in cells}
+        found = layout.of_table(cells, study, benches, here, self.run(run).models)
         return {
             "table": table,
             "run": run,
+            "study": name,
             "title": study.title,
             "run_title": self.run(run).title,
             "unit": study.unit,
-            "rows": [{"bench": bench, "title": study.benches[bench].title} for bench in benches],
-            "columns": [{"arm": arm, "title": study.arms[arm].title} for arm in arms],
-            "contrasts": [list(pair) for pair in study.contrasts],
+            "decimals": study.decimals,
+            "notes": study.notes,
+            **found,
             "not_comparable": self.run(run).not_comparable,
             "bootstrap": BOOTSTRAP,
         }
+
+    def _check_contrasts(self, study: str) -> None:
+        """Stop at an arm that is to be compared and has no cell in any table.
+
+        Raises:
+            RemeasureError: names the pair and the arm.
+        """
+        asked = {cell.arm for cell in self.cells if cell.study == study}
+        for pair in self.study(study).contrasts:
+            for arm in pair:
+                if arm not in asked:
+                    raise RemeasureError(
+                        f"{self.folder}/studies/{study}.yaml: contrasts: [{', '.join(pair)}]: arm {arm!r} "
+                        f"has no cell in {self.folder}/cells.tsv; take the pair out or add the cells"
+                    )
 
     def published_path(self, table: str) -> str:
         """Return the file of a table's published values, relative to the repository."""
@@ -346,7 +458,7 @@ class Plan(AskingPlan):
             names.update(dict.fromkeys(self.study(study).training_sets))
         return list(names)
 
-    def index(self, run: str, encoder: str) -> dict[str, Any]:
+    def search_index(self, run: str, encoder: str) -> dict[str, Any]:
         """Settings of ``build_index``."""
         return {"kind": "flat", "encoder": self.embed(run, encoder)}
 

@@ -95,9 +95,13 @@ class AskingPlan:
             "max_failed_share": spec.max_failed_share,
         }
 
+    def judge(self, run: str, study: str) -> str:
+        """Return the judge of a study in a run."""
+        raise NotImplementedError
+
     def ask_judge(self, run: str, study: str) -> dict[str, Any]:
         """Settings of ``collect_responses`` for the study's judge; there may be no answer to judge."""
-        return self.ask(run, self.study_run(run, study).judge) | {"may_be_empty": True}
+        return self.ask(run, self.judge(run, study)) | {"may_be_empty": True}
 
     def price_row(self, run: str, model: str) -> prices.PriceRow | None:
         """Return the price row of a model; null where it names none or its answers are there already."""
@@ -181,18 +185,18 @@ class AskingPlan:
     def executor_corpus(self, run: str, study: str, model: str) -> str | None:
         """Return the corpus whose files a model's server reads, null for a judge."""
         here = self.study_run(run, study)
-        return here.corpus if model == here.reader else None
+        return here.corpus if model in here.readers else None
 
     def study_executor(self, run: str, study: str, model: str) -> dict[str, Any]:
         """Return how a study reaches a model; what ``describe_executor`` writes."""
         return self.executor(run, model, self.executor_corpus(run, study, model))
 
-    def shards(self, run: str, study: str, bench: str, arm: str) -> int:
+    def shards(self, run: str, study: str, bench: str, arm: str, model: str) -> int:
         """Return into how many jobs the reader's requests of a cell are split; an import is read in one."""
         here = self.study_run(run, study)
-        model = self.model(run, here.reader)
-        given = here.shards if model.imported is None else {}
-        if given and model.executor == "batch":
+        spec = self.model(run, model)
+        given = here.shards if spec.imported is None else {}
+        if given and spec.executor == "batch":
             raise RemeasureError(
                 f"{self.folder}/runs/{run}.yaml: studies.{study}.shards: a batch service splits the work "
                 "itself (`batch: {max_requests: …}` of the model); remove the shards"

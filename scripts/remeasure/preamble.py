@@ -115,7 +115,17 @@ def _encoders(plan: Plan, run: str, here: StudyRun) -> list[Encoder]:
 def _check_cell(run: str, plan: Plan, cell: Cell, made: set[str], place: str) -> None:
     here, study = plan.study_run(run, cell.study), plan.study(cell.study)
     corpus = plan.corpus_name(run, cell.study, cell.bench)
-    if here.items is None and plan.corpus(run, corpus).facts is None:
+    if here.items is None and study.index:
+        plan.index(run, cell.study)
+        source = plan.source(run, cell.study)
+        if source not in made and not Path(source).exists():
+            raise RemeasureError(
+                f"{place}: studies.{cell.study}.source: {source} is not there; put the images there or "
+                "correct the path"
+            )
+    elif corpus is None and (here.items is None or study.arms[cell.arm].retriever):
+        raise RemeasureError(f"{place}: studies.{cell.study}.corpus: is missing; name one")
+    elif here.items is None and plan.corpus(run, corpus).facts is None:
         raise RemeasureError(
             f"{place}: studies.{cell.study}: corpus {corpus!r} has no facts to make questions from; "
             "give `items`, a folder with your own questions"
@@ -125,10 +135,17 @@ def _check_cell(run: str, plan: Plan, cell: Cell, made: set[str], place: str) ->
         path = f"{here.items}/{name}.jsonl"
         if path not in made and not Path(path).is_file():
             raise RemeasureError(f"{place}: studies.{cell.study}.items: {path} is not a file; add it")
-    plan.request(run, cell.study, cell.bench, cell.arm)
-    plan.shards(run, cell.study, cell.bench, cell.arm)
-    plan.grade(run, cell.study, cell.bench, cell.arm)
+    for reader in plan.study_run(run, cell.study).readers:
+        plan.request(run, cell.study, cell.bench, cell.arm, reader)
+        plan.shards(run, cell.study, cell.bench, cell.arm, reader)
+        plan.grade(run, cell.study, cell.bench, cell.arm, reader)
     plan.items(run, cell.study, cell.bench)
+    for path in plan.prompts_elsewhere(run, cell.study):
+        if path not in made:
+            raise RemeasureError(
+                f"{place}: studies.{cell.study}.prompts: no source {path}{did_you_mean(path, made)}; add it to "
+                "config/sources_by_hand.tsv or correct elsewhere.yaml of the profile"
+            )
     plan.published_sha256(cell.table)
     if plan.has_judge(run, cell.study, cell.bench):
         plan.judge_request(run, cell.study, cell.bench)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from remeasure import fingerprint, jsonl
-from remeasure.files import sha256_file
+from remeasure.files import sha256_of
 from remeasure.records import Stage
 
 
@@ -31,7 +31,7 @@ def write_stage(
         stage: name of the rule.
         script: file name below ``scripts/``, for the fingerprint of the code.
         settings: the resolved settings that the stage read, and only those.
-        inputs: files that the result depends on.
+        inputs: files that the result depends on, or folders.
         outputs: files that the stage wrote, without the record itself.
         packages: distributions whose versions can change the result.
         counts: how many items ended how.
@@ -46,8 +46,8 @@ def write_stage(
             settings=settings,
             code=fingerprint.of_script(script, also=also),
             packages={name: importlib.metadata.version(name) for name in packages},
-            inputs={str(name): (known or {}).get(str(name)) or sha256_file(name) for name in inputs},
-            outputs={str(name): sha256_file(name) for name in outputs},
+            inputs={str(name): (known or {}).get(str(name)) or sha256_of(name) for name in inputs},
+            outputs={str(name): sha256_of(name) for name in outputs},
             counts=counts or {},
             facts=facts or {},
         ),

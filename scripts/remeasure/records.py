@@ -58,9 +58,10 @@ class Item(Record, kw_only=True):
     item_id: str
     """At most 64 characters of ``[A-Za-z0-9_-]``."""
     question: str
+    """May be empty where the item is an image that is to be described."""
     images: tuple[ImageRef, ...] = ()
-    references: tuple[str, ...]
-    """Accepted answers, best first; never empty."""
+    references: tuple[str, ...] = ()
+    """Accepted answers, best first; empty only where the grader compares with none."""
     relevant: tuple[str, ...] = ()
     """Page ids that hold the answer."""
     group: str
@@ -211,31 +212,76 @@ class JournalEntry(Record, kw_only=True):
 
 
 class Reading(Record, kw_only=True):
-    """A grader's verdict under one reading; ``score`` is null where the item leaves the denominator."""
+    """A grader's verdict under one reading; a score is null where it leaves the denominator of its metric."""
 
     verdict: str
     score: float | None
+    """Of the grader's first metric, 0 to 1."""
     reason: str
+    scores: dict[str, float | None] = {}
+    """Of its further metrics, by name."""
+
+
+class Mark(Record, kw_only=True):
+    """A stretch of an answer that decided something, for people to see."""
+
+    item_id: str
+    start: int
+    end: int
+    """Characters of that item's reply as it came (``Response.text``), the end excluded."""
+    label: str
 
 
 class Graded(Record, kw_only=True):
-    """The verdict on one item: one line of ``graded.jsonl``, one for every item, in item order."""
+    """The verdict on one unit: one line of ``graded.jsonl``, one for every unit, in item order.
+
+    A unit is what a score is given to: one item with its answer, or several items that are graded together.
+    """
 
     item_id: str
+    """Id of the unit; of an item that is graded alone its own."""
     group: str
     status: Status
+    """Of a unit of several answers the worst."""
     answer: str | None
-    """What was graded, after thinking was stripped."""
+    """What was graded, after thinking was stripped; null where there are several answers."""
     grader: str
     """Name and version, for example ``em@1``."""
     judge_key: str | None = None
     judge_status: Status | None = None
     published: Reading
     strict: Reading
+    also: dict[str, Reading] = {}
+    """Further readings by name, shown beside the two."""
+    strata: dict[str, str] = {}
+    """What the table may be broken down by: name of a division to the part that the unit belongs to."""
+    counts: dict[str, int] = {}
+    """Further things counted in the unit's answers; summed up in the cell."""
+    marks: tuple[Mark, ...] = ()
+
+
+class Number(Record, kw_only=True):
+    """One metric of a cell under one reading; a share of 0 to 1, null where nothing was graded."""
+
+    value: float | None
+    n: int
+    """Units in the denominator."""
+    interval: tuple[float, float] | None = None
+    interval_method: str
+
+
+class Metric(Record, kw_only=True):
+    """One metric of a cell under all readings."""
+
+    published: Number
+    strict: Number
+    also: dict[str, Number] = {}
+    n_differ: int
+    """Units whose score differs between the published and the strict reading."""
 
 
 class Score(Record, kw_only=True):
-    """The number of one cell: ``score.json``. Shares are 0 to 1; null where nothing was graded."""
+    """The numbers of one cell: ``score.json``."""
 
     study: str
     bench: str
@@ -244,24 +290,35 @@ class Score(Record, kw_only=True):
     grader: str
     reader: str
     judge: str | None
-    corpus: str
-    value: float | None
-    interval: tuple[float, float] | None
-    interval_method: str
-    value_strict: float | None
+    corpus: str | None
+    headline: str
+    """Name of the metric that the item scores are of; the others stand in ``Reading.scores``."""
+    metrics: dict[str, Metric]
+    """By name."""
     n: int
-    n_graded: int
-    n_graded_strict: int
-    n_differ: int
-    """Items whose score differs between the two readings."""
+    """Units."""
+    n_answers: int
+    """Requests: more than units where several answers are graded together."""
+    n_empty: int
+    """Answered with nothing."""
+    n_words_mean: float | None
+    """Words per answer that is not empty; null without any."""
+    n_words_median: float | None
     statuses: dict[str, int]
-    """Count of items per response status."""
+    """Count of answers per response status."""
     judge_statuses: dict[str, int] = {}
     verdicts: dict[str, int]
     verdicts_strict: dict[str, int]
+    counts: dict[str, int] = {}
+    """What the grader counted further (``Graded.counts``)."""
     recall_at_k: float | None = None
     """Share of items with a relevant page among the shown ones; null where nothing was retrieved."""
     k: int | None = None
+
+    @property
+    def main(self) -> Metric:
+        """The headline metric."""
+        return self.metrics[self.headline]
 
 
 class Stage(Record, kw_only=True):

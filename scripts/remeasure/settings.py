@@ -6,7 +6,7 @@ Runs and studies are YAML files. ``remeasure.plan`` turns them into what each st
 import functools
 import re
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
@@ -15,6 +15,8 @@ from remeasure.errors import RemeasureError, did_you_mean
 from remeasure.models import Model, check_model
 from remeasure.needs import CorpusNeeds, EncoderNeeds, check_needs
 from remeasure.yaml_files import Count, Pieces, Positive, Seconds, Settings, convert, merge, read_yaml
+
+Axis = Literal["bench", "arm", "model", "metric"]
 
 
 class Render(Settings, kw_only=True):
@@ -92,11 +94,19 @@ class Encoder(Settings, kw_only=True):
 class StudyRun(Settings, kw_only=True):
     """What one run says about one study."""
 
-    corpus: str
+    corpus: str | None = None
+    """Where questions and evidence come from; null for a study that has no pages."""
     corpus_of_bench: dict[str, str] = {}
     """Benches whose evidence comes from another corpus."""
-    reader: str
-    judge: str
+    source: str | None = None
+    """Folder or zip store of images that the study's index is made from, where it has one."""
+    index: dict[str, Any] = {}
+    """Options of the study's index that differ in this run."""
+    reader: str | Annotated[list[str], Meta(min_length=1)]
+    """The model that answers, or several: each is a row of its own, and they are compared."""
+    compare: list[tuple[str, str]] = []
+    """Pairs of readers whose difference is shown: first minus second."""
+    judge: str | None = None
     prompts: str
     question_set: str = "test"
     items: str | None = None
@@ -105,13 +115,18 @@ class StudyRun(Settings, kw_only=True):
     items_of_bench: dict[str, Positive] = {}
     """Benches with another number of questions."""
     training_items_per_page: Positive = 4
-    encoders: dict[str, str]
+    encoders: dict[str, str] = {}
     fusion: dict[str, float] = {}
     """How the lists of the text and the photo encoder are put together, where there is a photo encoder."""
     benches: dict[str, dict[str, Any]] = {}
     """Settings of single benches that differ from ``config/studies/<study>.yaml`` in this run."""
     shards: dict[str, Pieces] = {}
     """Into how many jobs the reader's requests of a bench (``nq``) or a cell (``nq/base``) are split."""
+
+    @property
+    def readers(self) -> tuple[str, ...]:
+        """All models that answer, in the order of the table."""
+        return (self.reader,) if isinstance(self.reader, str) else tuple(self.reader)
 
 
 class Limits(Settings, kw_only=True):
@@ -165,6 +180,8 @@ class Bench(Settings, kw_only=True):
     layout: str | None = None
     gold: str = "first"
     """What a judge is told to be right: the first reference, or any_of all."""
+    options: dict[str, Any] = {}
+    """Settings of the grader itself."""
 
 
 class Retrieve(Settings, kw_only=True):
@@ -172,6 +189,24 @@ class Retrieve(Settings, kw_only=True):
 
     n_docs: Positive
     n_shown: Positive
+
+
+class Index(Settings, kw_only=True):
+    """How a study lists the images of the run's `source`."""
+
+    files: Annotated[list[str], Meta(min_length=1)]
+    """What is written, the file that items are made from first."""
+    options: dict[str, Any] = {}
+    """Settings of the study's index module; a run may lay others on top."""
+
+
+class Layout(Settings, kw_only=True):
+    """What stands where in the wide table; an unnamed axis with several values joins the rows."""
+
+    rows: tuple[Axis, ...] = ("bench",)
+    columns: tuple[Axis, ...] = ("arm",)
+    metrics: tuple[str, ...] = ()
+    """The metrics that it shows, in this order; none: all that the graders have. Other files have all."""
 
 
 class Sampling(Settings, kw_only=True):
@@ -189,10 +224,18 @@ class Study(Settings, kw_only=True):
     title: str
     published: str
     unit: str
-    retrieve: Retrieve
+    decimals: Annotated[int, Meta(ge=0, le=6)] = 1
+    """How many the table prints."""
+    notes: list[str] = []
+    """What a reader of the table must know beside its numbers, one sentence or more each."""
+    layout: Layout = Layout()
+    retrieve: Retrieve | None = None
+    """Null where no arm retrieves."""
+    index: Index | None = None
     sampling: Sampling
     arms: dict[str, Arm]
-    contrasts: list[tuple[str, str]]
+    contrasts: list[tuple[str, str]] = []
+    """Pairs of arms whose difference is shown: first minus second."""
     training_sets: list[str] = []
     benches: dict[str, Bench]
 
@@ -210,6 +253,7 @@ EVIDENCE = ("none", "text", "tiles")
 LAYOUTS = ("choice",)
 GOLDS = ("first", "any_of")
 UNITS = ("tiles", "passages", "pictures", "lines")
+INDEX_FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*\.jsonl?\Z")
 SLUG = re.compile(r"[a-z0-9][a-z0-9_-]*\Z")
 
 
@@ -269,20 +313,41 @@ def _check_run(run: Run, path: Path) -> None:
         check_model(model, f"{path}: models.{name}")
     for name, study in run.studies.items():
         place = f"{path}: studies.{name}"
-        _known("corpus", study.corpus, run.corpora, f"{place}.corpus")
-        _known("model", study.reader, run.models, f"{place}.reader")
-        _known("model", study.judge, run.models, f"{place}.judge")
-        if study.corpus_of_bench and run.models[study.reader].corpus_files:
-            raise RemeasureError(
-                f"{place}.corpus_of_bench: reader {study.reader!r} reads files of one corpus (corpus_files); "
-                "take one of the two out"
-            )
+        if study.corpus is not None:
+            _known("corpus", study.corpus, run.corpora, f"{place}.corpus")
+        if study.judge is not None:
+            _known("model", study.judge, run.models, f"{place}.judge")
+        _check_readers(study, run, place)
         for bench, corpus in study.corpus_of_bench.items():
             _known("corpus", corpus, run.corpora, f"{place}.corpus_of_bench.{bench}")
         for role, encoder in study.encoders.items():
             _known("encoder", encoder, run.encoders, f"{place}.encoders.{role}")
     for judge in run.judge_agreement.judges if run.judge_agreement else ():
         _known("model", judge, run.models, f"{path}: judge_agreement.judges")
+
+
+def _check_readers(study: StudyRun, run: Run, place: str) -> None:
+    """Check the models that answer and which of them are compared."""
+    for number, reader in enumerate(study.readers):
+        _known("model", reader, run.models, f"{place}.reader")
+        if reader in study.readers[:number]:
+            raise RemeasureError(f"{place}.reader: {reader!r} stands twice; remove one")
+        reads = run.models[reader].corpus_files
+        if reads and study.corpus is None:
+            raise RemeasureError(
+                f"{place}.reader: {reader!r} reads files of a corpus (corpus_files), and the study has none; "
+                "name a `corpus` or another reader"
+            )
+        if reads and study.corpus_of_bench:
+            raise RemeasureError(
+                f"{place}.corpus_of_bench: reader {reader!r} reads files of one corpus (corpus_files); "
+                "take one of the two out"
+            )
+    for pair in study.compare:
+        for reader in pair:
+            _known("reader", reader, study.readers, f"{place}.compare")
+        if pair[0] == pair[1]:
+            raise RemeasureError(f"{place}.compare: {pair[0]!r} with itself; name two readers")
 
 
 def check_bench(bench: Bench, study: Study, place: str) -> None:
@@ -315,12 +380,38 @@ def load_study(folder: Path, name: str) -> Study:
             raise RemeasureError(
                 f"{path}: arms.{arm_name}: evidence {arm.evidence!r} and retriever contradict"
             )
+        if arm.retriever is not None and study.retrieve is None:
+            raise RemeasureError(f"{path}: retrieve: is missing, and arm {arm_name!r} retrieves; add it")
+    for name in study.index.files if study.index else ():
+        if not INDEX_FILE.match(name):
+            raise RemeasureError(
+                f"{path}: index.files: {name!r}; expected a plain file name that ends in .json or .jsonl"
+            )
+    doubled = [axis for axis in study.layout.rows if axis in study.layout.columns]
+    if doubled or len({*study.layout.rows}) != len(study.layout.rows):
+        raise RemeasureError(f"{path}: layout: an axis stands twice; name each once")
+    if study.layout.metrics:
+        _check_shown(study, path)
     for bench_name, bench in study.benches.items():
         check_bench(bench, study, f"{path}: benches.{bench_name}")
     for first, second in study.contrasts:
         _known("arm", first, study.arms, f"{path}: contrasts")
         _known("arm", second, study.arms, f"{path}: contrasts")
     return study
+
+
+def _check_shown(study: Study, path: Path) -> None:
+    """Check the names of the metrics that the wide table shows."""
+    from remeasure import graders
+
+    used = [
+        graders.GRADERS[bench.grader] for bench in study.benches.values() if bench.grader in graders.GRADERS
+    ]
+    known = dict.fromkeys(metric.name for grader in used for metric in grader.metrics)
+    for number, name in enumerate(study.layout.metrics):
+        _known("metric", name, known, f"{path}: layout.metrics")
+        if name in study.layout.metrics[:number]:
+            raise RemeasureError(f"{path}: layout.metrics: {name!r} stands twice; remove one")
 
 
 def load_cells(folder: Path) -> list[Cell]:

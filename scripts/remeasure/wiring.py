@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from remeasure import gaps, lineage, parts
+from remeasure import gaps, lineage, parts, prompts
 from remeasure.encoders import BACKENDS
 from remeasure.places import Places
 from remeasure.plan import Plan
@@ -46,6 +46,11 @@ def verified(path: str) -> Any:
     from snakemake.io import ancient
 
     return ancient(path) if path.startswith("results/sources/") else path
+
+
+def _elsewhere(settings: dict[str, Any]) -> list[Any]:
+    files = settings["prompts"]["files"].values()
+    return [verified(path) for path in files if prompts.is_elsewhere(path)]
 
 
 class Wiring(Places):
@@ -128,7 +133,12 @@ class Wiring(Places):
     def items(self, wildcards) -> dict[str, Any]:
         """What the questions of a bench are made from."""
         here = self.plan.study_run(wildcards.run, wildcards.study)
+        listed = self.plan.study(wildcards.study).index
+        if listed and not here.items:
+            return {"index": f"results/{wildcards.run}/{wildcards.study}/index/{listed.files[0]}"}
         name = self.plan.corpus_name(wildcards.run, wildcards.study, wildcards.bench)
+        if name is None:
+            return {"own": f"{here.items}/{wildcards.bench}.jsonl"}
         corpus = self.plan.corpus(wildcards.run, name)
         named = {"pages": self.corpus_of(wildcards, "pages.jsonl")}
         if here.items:
@@ -136,6 +146,10 @@ class Wiring(Places):
         if corpus.pictures:
             named["pictures"] = verified(corpus.pictures)
         return named | {"facts": verified(corpus.facts)}
+
+    def source(self, run: str, study: str) -> Any:
+        """The images that a study's index lists."""
+        return verified(self.plan.source(run, study))
 
     def search(self, wildcards) -> dict[str, Any]:
         """Indexes and query encoders of an arm."""
@@ -176,9 +190,22 @@ class Wiring(Places):
             "tiles": self.corpus_of(wildcards, "tiles/tiles.zip"),
         }
 
+    def prompts(self, wildcards) -> list[Any]:
+        """Prompts of a reader that are no part of the repository: brought like other raw inputs."""
+        at = (wildcards[name] for name in ("run", "study", "bench", "arm", "model"))
+        return _elsewhere(self.plan.request(*at))
+
+    def judge_prompts(self, wildcards) -> list[Any]:
+        """As ``prompts``, of a judge."""
+        return _elsewhere(self.plan.judge_request(wildcards.run, wildcards.study, wildcards.bench))
+
+    def agreement_prompts(self, wildcards) -> list[Any]:
+        """As ``prompts``, of the judges that are compared."""
+        return _elsewhere(self.plan.agreement(wildcards.run, wildcards.judge))
+
     def judge(self, wildcards) -> str:
         """The judge of a study in a run."""
-        return self.plan.study_run(wildcards.run, wildcards.study).judge
+        return self.plan.judge(wildcards.run, wildcards.study)
 
     def executor(self, run: str, study: str, model: str) -> str:
         """How a study reaches a model; after a change of it responses are put together again from journals.
@@ -198,7 +225,7 @@ class Wiring(Places):
 
     def shards(self, wildcards) -> list[str]:
         """The parts that a cell's requests are split into; none where one job asks them all."""
-        n = self.plan.shards(wildcards.run, wildcards.study, wildcards.bench, wildcards.arm)
+        n = self.plan.shards(wildcards.run, wildcards.study, wildcards.bench, wildcards.arm, wildcards.model)
         here = "results/{run}/{study}/{bench}/{arm}/{model}/shards".format(**wildcards)
         return [f"{here}/{number}of{n}.json" for number in range(1, n + 1)] if n > 1 else []
 
@@ -231,11 +258,11 @@ class Wiring(Places):
         found: dict[str, dict[str, Any]] = {}
         for cell in (cell for table in tables for cell in self.plan.cells_of(table)):
             place = {"table": cell.table, "study": cell.study, "bench": cell.bench, "arm": cell.arm}
-            reader = self.plan.study_run(run, cell.study).reader
-            here = f"results/{run}/{cell.study}/{cell.bench}/{cell.arm}/{reader}"
-            found.setdefault(f"{here}/estimate.json", place)
-            if self.plan.has_judge(run, cell.study, cell.bench):
-                found.setdefault(f"{here}/judge/estimate.json", place)
+            for reader in self.plan.study_run(run, cell.study).readers:
+                here = f"results/{run}/{cell.study}/{cell.bench}/{cell.arm}/{reader}"
+                found.setdefault(f"{here}/estimate.json", place)
+                if self.plan.has_judge(run, cell.study, cell.bench):
+                    found.setdefault(f"{here}/judge/estimate.json", place)
         return found
 
     def estimated_judges(self, run: str) -> dict[str, dict[str, Any]]:
@@ -271,10 +298,10 @@ class Wiring(Places):
 
     def cells(self, wildcards, name: str) -> list[str]:
         """One file of every cell of a table."""
-        readers = {c.study: self.plan.study_run(wildcards.run, c.study).reader for c in self.plan.cells}
         return [
-            f"results/{wildcards.run}/{c.study}/{c.bench}/{c.arm}/{readers[c.study]}/{name}"
+            f"results/{wildcards.run}/{c.study}/{c.bench}/{c.arm}/{reader}/{name}"
             for c in self.plan.cells_of(wildcards.table)
+            for reader in self.plan.study_run(wildcards.run, c.study).readers
         ]
 
     def stages(self, wildcards) -> list[str]:
@@ -283,7 +310,7 @@ class Wiring(Places):
 
     def published_parts(self, wildcards, run: str) -> list[str]:
         """Every part of a table of one run, in the order of the published copies."""
-        parts = ("csv", "cells.csv", "contrasts.csv", "md", "json", "svg")
+        parts = ("csv", "cells.csv", "contrasts.csv", "breakdown.csv", "md", "json", "svg")
         return [f"results/{run}/tables/{wildcards.table}.{part}" for part in parts]
 
     # -- audit ---------------------------------------------------------------------------------------------
@@ -291,12 +318,12 @@ class Wiring(Places):
     def audited(self, wildcards, name: str) -> list[str]:
         """One file of every cell whose answers the judges are compared on."""
         audit = self.plan.audit(wildcards.run)
-        reader = self.plan.study_run(wildcards.run, audit.study).reader
+        readers = self.plan.study_run(wildcards.run, audit.study).readers
         arms = dict.fromkeys(
             c.arm for c in self.plan.cells if (c.study, c.bench) == (audit.study, audit.bench)
         )
         here = f"results/{wildcards.run}/{audit.study}/{audit.bench}"
-        return [f"{here}/{arm}/{reader}/{name}" for arm in arms]
+        return [f"{here}/{arm}/{reader}/{name}" for arm in arms for reader in readers]
 
     def audited_items(self, wildcards) -> str:
         """The questions behind the compared answers."""

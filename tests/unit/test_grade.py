@@ -59,13 +59,16 @@ def test_every_item_gets_a_line_in_item_order_and_the_cell_a_number(tmp_path):
     assert [line.strict.score for line in graded] == [1.0, 0.0, None, 1.0]
     assert {line.grader for line in graded} == {"em@1"}
     found = score(tmp_path)
-    assert (found.value, found.n, found.n_graded, found.n_differ) == (0.5, 4, 4, 1)
-    assert found.value_strict == pytest.approx(2 / 3) and found.n_graded_strict == 3
+    assert (found.headline, list(found.metrics)) == ("accuracy", ["accuracy"])
+    number, strict = found.main.published, found.main.strict
+    assert (number.value, found.n, number.n, found.main.n_differ) == (0.5, 4, 4, 1)
+    assert strict.value == pytest.approx(2 / 3) and strict.n == 3
+    assert (found.n_answers, found.n_empty, found.n_words_mean) == (4, 0, 1.0)
     assert found.statuses == {"answered": 3, "failed": 1}
     assert found.verdicts_strict == {"correct": 2, "incorrect": 1, "ungraded": 1}
-    assert found.interval_method == "Wilson 95 %"
+    assert number.interval_method == "Wilson 95 %"
     # Wilson for 2 of 4.
-    assert found.interval == pytest.approx((0.15004, 0.84996), abs=1e-5)
+    assert number.interval == pytest.approx((0.15004, 0.84996), abs=1e-5)
     assert (found.recall_at_k, found.k) == (None, None)
 
 
@@ -82,7 +85,7 @@ def test_the_stage_record_names_files_and_counts_every_reason(tmp_path):
 def test_repeated_groups_are_resampled_whole(tmp_path):
     items = [item(str(i), group=f"page{i // 2}") for i in range(8)]
     run(tmp_path, items, [response(str(i), "Paris" if i < 4 else "Rome") for i in range(8)])
-    assert score(tmp_path).interval_method == "clustered bootstrap 95 %, 200 samples, seed 1"
+    assert score(tmp_path).main.published.interval_method == "clustered bootstrap 95 %, 200 samples, seed 1"
 
 
 def test_recall_looks_at_the_pages_of_the_first_k_and_counts_a_row_without_hits_as_a_miss(tmp_path):
@@ -135,14 +138,14 @@ def test_p3_more_than_one_failed_judgement_in_a_hundred_stops_the_cell_and_names
 def test_p3_a_single_failed_judgement_in_a_hundred_leaves_the_denominator(tmp_path):
     assert run(tmp_path, *judged(100, 1), **JUDGED) == 0
     found = score(tmp_path)
-    assert (found.n, found.n_graded, found.value) == (100, 99, 1.0)
+    assert (found.n, found.main.published.n, found.main.published.value) == (100, 99, 1.0)
     assert found.judge_statuses == {"answered": 99, "failed": 1}
 
 
 def test_p3_a_dead_judge_is_an_error_and_not_a_score_of_zero(tmp_path):
     assert run(tmp_path, *judged(10, 10), **JUDGED) == 2
     assert run(tmp_path, *judged(10, 10), **JUDGED, max_judge_failed_share=1.0) == 0
-    assert score(tmp_path).value is None
+    assert score(tmp_path).main.published.value is None
 
 
 def test_p4_words_and_bold_labels_of_a_judge_are_read_both_ways_and_counted(tmp_path):
@@ -150,7 +153,7 @@ def test_p4_words_and_bold_labels_of_a_judge_are_read_both_ways_and_counted(tmp_
     replies = [response("a"), response("b")]
     run(tmp_path, items, replies, [response("a", "NOT_ATTEMPTED"), response("b", "B")], **JUDGED)
     found = score(tmp_path)
-    assert (found.value, found.value_strict, found.n_differ) == (0.5, 0.0, 1)
+    assert (found.main.published.value, found.main.strict.value, found.main.n_differ) == (0.5, 0.0, 1)
     assert found.verdicts_strict == {"judge_unreadable": 1, "incorrect": 1}
     bold = "Evaluation: not incorrect\n**Label:** Correct"
     run(
@@ -161,7 +164,7 @@ def test_p4_words_and_bold_labels_of_a_judge_are_read_both_ways_and_counted(tmp_
         **JUDGED | {"grader": "judge_worldvqa"},
     )
     found = score(tmp_path)
-    assert (found.value, found.value_strict) == (0.5, 1.0)
+    assert (found.main.published.value, found.main.strict.value) == (0.5, 1.0)
     counts = jsonl.read_json(tmp_path / "grade.json", Stage).counts
     assert counts["published: fallback: word in the judge's reply"] == 1
 

@@ -30,7 +30,7 @@ def test_the_table_has_the_paper_s_24_cells():
 )
 def test_thinking_and_token_budget_are_the_published_ones(bench, arm, thinking, max_tokens):
     # PixelRAG evaluation guide, cell table: think / max_tokens per bench and arm.
-    request = PLAN.request("embedded", "pixelrag", bench, arm)
+    request = PLAN.request("embedded", "pixelrag", bench, arm, "page-reader-smollm2")
     assert (request["thinking"], request["max_tokens"]) == (thinking, max_tokens)
 
 

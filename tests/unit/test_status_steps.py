@@ -155,7 +155,7 @@ def test_shards_of_a_cell_are_steps_of_its_answers(tmp_path):
     config = tmp_path / "config"
     config.symlink_to(ROOT / "config")
     plan = Plan(config)
-    plan.shards = lambda run, study, bench, arm: 3 if (bench, arm) == ("nq", "base") else 1
+    plan.shards = lambda run, study, bench, arm, model: 3 if (bench, arm) == ("nq", "base") else 1
     found = [one for one in steps.steps(plan, RULES, "ci") if one.made.rule == "ask_shard"]
     assert [one.made.outputs for one in found] == [(f"{CELL}/shards/{n}of3.json",) for n in (1, 2, 3)]
     assert found[2].made.log == f"{CELL}/logs/ask_3of3.log"

@@ -9,9 +9,11 @@ import publish_table
 import tablekit
 from remeasure import jsonl, stats
 from remeasure.errors import RemeasureError
+from remeasure.options import decode
 from remeasure.tables import cells as cell_rows
 from remeasure.tables import csv_text, published
-from remeasure.tables.inputs import TableSettings, load_cell
+from remeasure.tables.inputs import load_cell
+from remeasure.tables.settings import TableSettings
 
 PUBLISHED = Path(__file__).parents[2] / "config/published/pixelrag.csv"
 T, F = True, False
@@ -99,6 +101,13 @@ def test_contrasts_are_paired_and_corrected_over_all_that_are_shown(here):
     base = found["nq", "base"]
     # 4 : 0 discordant pairs, p = 2 / 16; Holm: the smallest of four.
     assert (base["difference"], base["n_only_arm"], base["n_only_against"]) == ("100.00", "4", "0")
+    assert (base["axis"], base["metric"], base["model"], base["against"]) == (
+        "arm",
+        "accuracy",
+        "reader",
+        "naive",
+    )
+    assert base["n_only_model"] == ""
     assert (base["mcnemar_p"], base["holm_p"]) == ("0.125", "0.5")
     assert (found["sqa", "traf"]["difference"], found["sqa", "traf"]["mcnemar_p"]) == ("0.00", "1")
     # sqa base against naive: 3 : 1 discordant, p = 2 (1 + 4) / 16.
@@ -131,7 +140,7 @@ def test_the_picture_is_the_same_each_time_and_can_be_read_aloud(here):
 
 
 def test_every_part_of_a_table_is_the_same_each_time(here):
-    suffixes = [".csv", ".cells.csv", ".contrasts.csv", ".md", ".json"]
+    suffixes = [".csv", ".cells.csv", ".contrasts.csv", ".breakdown.csv", ".md", ".json"]
     make(here)
     first = [part(suffix).read_bytes() for suffix in suffixes]
     make(here)
@@ -145,16 +154,18 @@ def test_a_missing_and_a_surplus_cell_are_one_error_that_names_both(here, capsys
     }
     assert make(here, outcomes) == 2
     error = capsys.readouterr().err.splitlines()[-1]
-    assert "missing: nq base" in error and "without a place: evqa base" in error
+    assert "missing: nq base;" in error and "without a place: evqa base;" in error
 
 
 def test_a_number_that_does_not_follow_from_its_items_is_refused(here, capsys):
     files = tablekit.write_table_inputs(here, OUTCOMES)
-    path = files["--score" + "s"][0]
+    path = files["--scores"][0]
     document = json.loads(path.read_text())
-    path.write_text(json.dumps(document | {"value": 0.9}))
+    document["metrics"]["accuracy"]["published"]["value"] = 0.9
+    path.write_text(json.dumps(document))
     assert make_table.main(tablekit.table_argv(here, files, PUBLISHED, tablekit.table_settings(**SMALL))) == 2
-    assert "does not follow from" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert "accuracy, published: value 0.9 of 4, found 0.0 of 4: it does not follow from" in error
 
 
 def test_p1_cells_of_different_graders_are_never_compared(here, capsys):
@@ -175,21 +186,14 @@ def loaded(here, reader, **changes):
     folder = tablekit.write_cell(
         here, "nq", "base", [tablekit.graded_line(n, n < 3) for n in range(5)], reader=reader
     )
-    settings = TableSettings(
-        **{
-            **tablekit.table_settings(),
-            "rows": (),
-            "columns": (),
-            "not_comparable": (),
-            "bootstrap": None,
-            **changes,
-        }
-    )
+    settings = tablekit.table_settings(**{"not_comparable": [], **changes})
+    settings = decode(json.dumps(settings), TableSettings)
     return load_cell(folder / "score.json", folder / "graded.jsonl"), settings
 
 
 def printed(value=60.0, **changes):
     fields = {
+        "metric": "accuracy",
         "unit": "percent",
         "source": "paper",
         "grader": "em",
@@ -203,10 +207,10 @@ def printed(value=60.0, **changes):
 
 def test_a_verdict_is_computed_where_the_protocol_is_the_same(here):
     cell, settings = loaded(here, "R")
-    assert cell_rows.verdict(cell, printed(60.0), settings).verdict == "within"
+    assert cell_rows.verdict(cell, "accuracy", printed(60.0), settings).verdict == "within"
     # Wilson for 3 of 5 ends at 88.2; with a noise of 1 at 89.2.
-    assert cell_rows.verdict(cell, printed(89.0), settings).verdict == "within"
-    assert cell_rows.verdict(cell, printed(90.0), settings).verdict == "outside"
+    assert cell_rows.verdict(cell, "accuracy", printed(89.0), settings).verdict == "within"
+    assert cell_rows.verdict(cell, "accuracy", printed(90.0), settings).verdict == "outside"
 
 
 @pytest.mark.parametrize(
@@ -215,20 +219,20 @@ def test_a_verdict_is_computed_where_the_protocol_is_the_same(here):
 )
 def test_a_changed_protocol_field_turns_the_verdict_and_is_named(here, change, named):
     cell, settings = loaded(here, "R")
-    assert cell_rows.verdict(cell, printed(**change), settings) == stats.Verdict(
+    assert cell_rows.verdict(cell, "accuracy", printed(**change), settings) == stats.Verdict(
         "not comparable", f"differs in {named}"
     )
 
 
 def test_further_protocol_fields_are_compared_too(here):
-    cell, settings = loaded(here, "R", protocol={"prompts": ("own", "faithful"), "k": ("3", "3")})
-    assert cell_rows.verdict(cell, printed(), settings).reason == "differs in prompts"
+    cell, settings = loaded(here, "R", protocol={"prompts": ["own", "faithful"], "k": ["3", "3"]})
+    assert cell_rows.verdict(cell, "accuracy", printed(), settings).reason == "differs in prompts"
 
 
 def test_a_published_value_of_another_unit_is_an_error(here):
     cell, settings = loaded(here, "R")
     with pytest.raises(RemeasureError, match="published in share"):
-        cell_rows.verdict(cell, printed(unit="share"), settings)
+        cell_rows.verdict(cell, "accuracy", printed(unit="share"), settings)
 
 
 def test_the_published_values_are_those_of_the_card():
@@ -245,7 +249,7 @@ def test_the_published_values_are_those_of_the_card():
         assert tuple(found[bench, arm].value for arm in ("naive", "traf", "base", "lora")) == values
     assert found["nq", "base"].grader == "judge_or10" and found["livevqa", "base"].n == 26888
     assert all(value.note for value in found.values())
-    recall = published.load(PUBLISHED, "recall3", "recall_at_3")
+    recall = published.load(PUBLISHED, "recall3", ["recall_at_3"])
     assert recall["livevqa", "base"].value == 38.9 and recall["evqa", "mwparser"].value == 6.5
     assert len(recall) == 19
 
@@ -283,14 +287,16 @@ def publish(suffixes, run="embedded"):
 
 def test_published_copies_name_their_run(here):
     make(here)
-    suffixes = [".csv", ".cells.csv", ".contrasts.csv", ".md", ".json", ".svg"]
+    suffixes = [".csv", ".cells.csv", ".contrasts.csv", ".breakdown.csv", ".md", ".json", ".svg"]
     assert publish(suffixes) == 0
     with open("results/table1.csv", newline="") as stream:
         copied = list(csv.reader(stream))
     assert copied[0] == ["bench", "naive", "traf", "base", "run"]
     assert {row[-1] for row in copied[1:]} == {"embedded"}
     assert csv_text.read(Path("results/table1.cells.csv"))[0]["run"] == "embedded"
-    for suffix in suffixes[3:]:
+    # A breakdown of a table without strata is a header.
+    assert Path("results/table1.breakdown.csv").read_text().endswith(",n_levels,n_levels_strict,run\n")
+    for suffix in suffixes[4:]:
         assert Path(f"results/table1{suffix}").read_bytes() == part(suffix).read_bytes()
     assert jsonl.read_json(Path("results/table1.json"))["run"] == "embedded"
 

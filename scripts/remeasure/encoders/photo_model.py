@@ -54,6 +54,7 @@ BLOCKS = (
     Block(3, 1, 6, 320, 1),
 )
 """Source: EfficientNet-Lite0, TensorFlow model garden 2020."""
+N_CLASSES = 1000
 LOCAL_STAGE = 4
 """Stage whose map (112 channels, a sixteenth of the input's size) is the second output."""
 
@@ -196,12 +197,20 @@ class _Graph:
         self.nodes: list = []
         self.constants: list = []
 
-    def _take(self, name: str) -> np.ndarray:
+    def take(self, name: str, shape: tuple[int, ...] | None = None) -> np.ndarray:
+        """Return the numbers of a layer; an error names one that is missing or of another shape."""
         if name not in self.weights:
             raise RemeasureError(
                 f"weights: {name} is missing, this is not an EfficientNet-Lite0; fetch the expected file"
             )
-        return self.weights[name]
+        found = self.weights[name]
+        if shape is not None and found.shape != shape:
+            layer = name.removesuffix(".weight")
+            raise RemeasureError(
+                f"weights: {layer} has shape {found.shape}, an EfficientNet-Lite0 has {shape}; "
+                "fetch the expected file"
+            )
+        return found
 
     def convolution(
         self, source: str, layer: str, norm: str, shape: tuple[int, ...], stride: int = 1, active: bool = True
@@ -212,14 +221,9 @@ class _Graph:
         """
         from onnx import helper, numpy_helper
 
-        kernel = self._take(f"{layer}.weight")
-        if kernel.shape != shape:
-            raise RemeasureError(
-                f"weights: {layer} has shape {kernel.shape}, an EfficientNet-Lite0 has {shape}; "
-                "fetch the expected file"
-            )
+        kernel = self.take(f"{layer}.weight", shape)
         statistics = (
-            self._take(f"{norm}.{part}") for part in ("weight", "bias", "running_mean", "running_var")
+            self.take(f"{norm}.{part}") for part in ("weight", "bias", "running_mean", "running_var")
         )
         for part, values in zip(("weight", "bias"), fold(kernel, *statistics), strict=True):
             self.constants.append(numpy_helper.from_array(values, f"{layer}.{part}"))
@@ -271,8 +275,50 @@ def to_onnx(weights: dict[str, np.ndarray]) -> bytes:
     Raises:
         RemeasureError: a layer is missing or has another shape.
     """
-    import onnx
+    from onnx import TensorProto, helper
+
+    graph, out, local = _body(weights)
+    for source, name in ((out, "features"), (local, "local")):
+        graph.nodes.append(helper.make_node("Identity", [source], [name], name=name))
+    return _model(
+        graph,
+        "efficientnet-lite0",
+        [
+            helper.make_tensor_value_info(
+                name, TensorProto.FLOAT, ["n", n_channels, f"{name}_h", f"{name}_w"]
+            )
+            for name, n_channels in (("features", HEAD_CHANNELS), ("local", BLOCKS[LOCAL_STAGE].channels))
+        ],
+    )
+
+
+def classifier_to_onnx(weights: dict[str, np.ndarray]) -> bytes:
+    """Build the network with its classifier: means over the map, then one score per class.
+
+    Returns:
+        ONNX bytes. Input as in ``to_onnx``; output ``logits``: (n, 1000), the classes of ImageNet 2012 in
+        the order of their WordNet numbers.
+
+    Raises:
+        RemeasureError: a layer is missing or has another shape.
+    """
     from onnx import TensorProto, helper, numpy_helper
+
+    graph, out, _ = _body(weights)
+    for part, shape in (("weight", (N_CLASSES, HEAD_CHANNELS)), ("bias", (N_CLASSES,))):
+        graph.constants.append(numpy_helper.from_array(graph.take(f"_fc.{part}", shape), f"_fc.{part}"))
+    graph.nodes += [
+        helper.make_node("GlobalAveragePool", [out], ["pooled"], name="pooled"),
+        helper.make_node("Flatten", ["pooled"], ["means"], name="means"),
+        helper.make_node("Gemm", ["means", "_fc.weight", "_fc.bias"], ["logits"], name="logits", transB=1),
+    ]
+    logits = helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["n", N_CLASSES])
+    return _model(graph, "efficientnet-lite0-classifier", [logits])
+
+
+def _body(weights: dict[str, np.ndarray]) -> tuple[_Graph, str, str]:
+    """Return the graph up to its last map, and the names of that map and of the local one."""
+    from onnx import numpy_helper
 
     graph = _Graph(weights)
     for name, value in (("zero", 0.0), ("six", 6.0)):
@@ -284,15 +330,15 @@ def to_onnx(weights: dict[str, np.ndarray]) -> bytes:
             out = graph.bottleneck(out, number, channels, block, block.stride if repeat == 0 else 1)
             channels, number = block.channels, number + 1
         local = out if stage == LOCAL_STAGE else local
-    out = graph.convolution(out, "_conv_head", "_bn1", (HEAD_CHANNELS, channels, 1, 1))
-    for source, name in ((out, "features"), (local, "local")):
-        graph.nodes.append(helper.make_node("Identity", [source], [name], name=name))
-    outputs = [
-        helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", n_channels, f"{name}_h", f"{name}_w"])
-        for name, n_channels in (("features", HEAD_CHANNELS), ("local", BLOCKS[LOCAL_STAGE].channels))
-    ]
+    return graph, graph.convolution(out, "_conv_head", "_bn1", (HEAD_CHANNELS, channels, 1, 1)), local
+
+
+def _model(graph: _Graph, name: str, outputs: list) -> bytes:
+    import onnx
+    from onnx import TensorProto, helper
+
     image = helper.make_tensor_value_info("image", TensorProto.FLOAT, ["n", 3, "height", "width"])
-    body = helper.make_graph(graph.nodes, "efficientnet-lite0", [image], outputs, graph.constants)
+    body = helper.make_graph(graph.nodes, name, [image], outputs, graph.constants)
     model = helper.make_model(body, opset_imports=[helper.make_opsetid("", 13)], producer_name="remeasure")
     model.ir_version = 8
     onnx.checker.check_model(model)

@@ -1,20 +1,21 @@
 """Graders by name: each gives one item a verdict in the published and in the strict reading."""
 
 from remeasure.errors import RemeasureError, did_you_mean
-from remeasure.graders.base import Case, Grader
+from remeasure.graders.base import Case, Grader, MetricName, Unit, UnitGrader
 from remeasure.graders.choice import MCQ_LETTER
 from remeasure.graders.exact import EM
 from remeasure.graders.judged import JUDGE_ANYOF, JUDGE_OR10, JUDGE_SIMPLEQA, JUDGE_WORLDVQA
+from remeasure.graders.triplets import TRIPLETS
 
-GRADERS = {
+GRADERS: dict[str, UnitGrader] = {
     grader.name: grader
-    for grader in (EM, MCQ_LETTER, JUDGE_SIMPLEQA, JUDGE_WORLDVQA, JUDGE_OR10, JUDGE_ANYOF)
+    for grader in (EM, MCQ_LETTER, JUDGE_SIMPLEQA, JUDGE_WORLDVQA, JUDGE_OR10, JUDGE_ANYOF, TRIPLETS)
 }
 
-__all__ = ["GRADERS", "Case", "Grader", "by_name"]
+__all__ = ["GRADERS", "Case", "Grader", "MetricName", "Unit", "UnitGrader", "by_name"]
 
 
-def by_name(name: str) -> Grader:
+def by_name(name: str) -> UnitGrader:
     """Return the grader of that name.
 
     Raises:

@@ -1,10 +1,12 @@
 """What every grader shares: the case that it is shown, the closed list of verdicts, two readings."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, ClassVar, Literal, Protocol
 
-from remeasure.records import Reading, Response
+from remeasure.errors import RemeasureError
+from remeasure.records import Graded, Item, Metric, Reading, Response
 from remeasure.text import strip_thinking
 
 SCORES: dict[str, float | None] = {
@@ -78,6 +80,32 @@ def no_answer(case: Case) -> Reading | None:
 
 
 @dataclass(frozen=True)
+class MetricName:
+    """A metric as tables name it."""
+
+    name: str
+    title: str
+    better: Literal["high", "low"] = "high"
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What one score is given to: items that belong together, each with its answer."""
+
+    unit_id: str
+    items: tuple[Item, ...]
+    responses: tuple[Response, ...]
+    """In the order of the items."""
+    judge: tuple[Response | None, ...]
+    """The judge's replies, in the order of the items; null where it was not asked."""
+    thinking: bool
+    """Whether the cell's protocol lets the reader think."""
+
+
+ACCURACY = (MetricName("accuracy", "Accuracy"),)
+
+
+@dataclass(frozen=True)
 class Grader:
     """A named, versioned way to give one item a verdict, in two readings.
 
@@ -91,8 +119,75 @@ class Grader:
     """Whether it reads a judge's reply."""
     published: Callable[[Case], Reading]
     strict: Callable[[Case], Reading]
+    metrics: tuple[MetricName, ...] = ACCURACY
+    headline: ClassVar[str] = "accuracy"
+    compares: ClassVar[bool] = True
+    """Whether every item needs a gold answer."""
 
     @property
     def label(self) -> str:
         """Name and version, for example ``em@1``."""
         return f"{self.name}@{self.version}"
+
+    def unit_of(self, item: Item) -> str:
+        """Return the unit that an item belongs to: itself."""
+        return item.item_id
+
+    def begin(self, options: Mapping[str, Any]) -> Callable[[Unit], Graded]:
+        """Return the function that grades the units of one cell.
+
+        Args:
+            options: `options` of the bench.
+
+        Raises:
+            RemeasureError: options that the grader does not have.
+        """
+        if options:
+            raise RemeasureError(
+                f"grader {self.name} has no option {next(iter(options))!r}; correct `options` of the bench"
+            )
+        return self._grade
+
+    def check(self, metrics: Mapping[str, Metric]) -> None:
+        """One number has nothing to agree with."""
+
+    def _grade(self, unit: Unit) -> Graded:
+        (item,), (response,), (reply,) = unit.items, unit.responses, unit.judge
+        case = Case(references=item.references, response=response, judge=reply, thinking=unit.thinking)
+        return Graded(
+            item_id=item.item_id,
+            group=item.group,
+            status=response.status,
+            answer=None if response.text is None else case.answer,
+            grader=self.label,
+            judge_key=reply.key if reply else None,
+            judge_status=reply.status if reply else None,
+            published=self.published(case),
+            strict=self.strict(case),
+        )
+
+
+class UnitGrader(Protocol):
+    """What the grading stage needs of a grader; ``Grader`` is the one for single items."""
+
+    name: str
+    judged: bool
+    metrics: tuple[MetricName, ...]
+    """In the order of the table."""
+    headline: str
+    """The metric of ``Reading.score``."""
+    compares: bool
+    """Whether every item needs a gold answer."""
+
+    @property
+    def label(self) -> str:
+        """Name and version."""
+
+    def unit_of(self, item: Item) -> str:
+        """Return the unit that an item belongs to; items of a unit stand next to each other."""
+
+    def begin(self, options: Mapping[str, Any]) -> Callable[[Unit], Graded]:
+        """Return the function that grades the units of one cell."""
+
+    def check(self, metrics: Mapping[str, Metric]) -> None:
+        """Check that the numbers of a cell fit together; an AssertionError is a defect of ours."""

@@ -43,13 +43,15 @@ def askings(plan: Plan, run: str) -> list[Asking]:
         if cell.study not in plan.run(run).studies:
             continue
         here, name = plan.study_run(run, cell.study), f"{cell.study}/{cell.bench}/{cell.arm}"
-        folder = Path("results", run, name, here.reader)
-        settings = plan.request(run, cell.study, cell.bench, cell.arm)
         place = {"study": cell.study, "bench": cell.bench, "arm": cell.arm}
-        found.append(_asking(name, folder, settings, **place))
-        if plan.has_judge(run, cell.study, cell.bench):
-            settings = plan.judge_request(run, cell.study, cell.bench)
-            found.append(_asking(f"{name}/judge", folder / "judge", settings, **place))
+        for reader in here.readers:
+            folder = Path("results", run, name, reader)
+            shown = name if len(here.readers) == 1 else f"{name}/{reader}"
+            settings = plan.request(run, cell.study, cell.bench, cell.arm, reader)
+            found.append(_asking(shown, folder, settings, **place))
+            if plan.has_judge(run, cell.study, cell.bench):
+                settings = plan.judge_request(run, cell.study, cell.bench)
+                found.append(_asking(f"{shown}/judge", folder / "judge", settings, **place))
     audit = plan.run(run).judge_agreement
     for judge in audit.judges if audit else ():
         folder, place = Path("results", run, "judges", judge), {"study": audit.study, "bench": audit.bench}

@@ -53,7 +53,8 @@ def needs_of(plan: Plan, run: str) -> dict[str, Needs]:
     settings = plan.run(run)
     studies = settings.studies.values()
     judges = settings.judge_agreement.judges if settings.judge_agreement else []
-    models = dict.fromkeys([name for study in studies for name in (study.reader, study.judge)] + judges)
+    asked = [name for study in studies for name in (*study.readers, study.judge) if name is not None]
+    models = dict.fromkeys(asked + judges)
     encoders = dict.fromkeys(name for study in studies for name in study.encoders.values())
     found = {
         f"models.{name}": settings.models[name].needs
@@ -63,7 +64,7 @@ def needs_of(plan: Plan, run: str) -> dict[str, Needs]:
     for name in encoders:
         found |= _each(f"encoders.{name}", settings.encoders[name].needs)
     corpora = [name for study in studies for name in (study.corpus, *study.corpus_of_bench.values())]
-    for name in dict.fromkeys(corpora):
+    for name in filter(None, dict.fromkeys(corpora)):
         found |= _each(f"corpora.{name}", settings.corpora[name].needs)
     return found
 

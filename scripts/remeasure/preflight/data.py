@@ -58,7 +58,7 @@ def _corpora(plan: Plan, run: str) -> list[Corpus]:
     """Return the corpora that a run's cells use."""
     here = plan.run(run)
     cells = [cell for cell in plan.cells if cell.study in here.studies]
-    names = {plan.corpus_name(run, cell.study, cell.bench) for cell in cells}
+    names = {plan.corpus_name(run, cell.study, cell.bench) for cell in cells} - {None}
     return [here.corpora[name] for name in sorted(names)]
 
 
@@ -70,6 +70,8 @@ def _needed(plan: Plan, run: str, targets: list[Target]) -> list[str]:
         paths.append(corpus.tokenizer)
     for encoder in _encoders(plan, run, targets):
         paths += plan.weights(run, encoder).values()
+    paths += [study.source for study in plan.run(run).studies.values() if study.source]
+    paths += [path for name in plan.run(run).studies for path in plan.prompts_elsewhere(run, name)]
     names = {Path(path).name for path in paths if Path(path).parent == FOLDER}
     while more := {raw for name in names & BUILT.keys() for raw in BUILT[name].made_from} - names:
         names |= more

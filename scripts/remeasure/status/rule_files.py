@@ -5,7 +5,7 @@ formatted by ``snakefmt``, so that a line tells what it is. ``tests/workflow`` c
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -69,12 +69,15 @@ class RuleFiles:
     Args:
         folder: the folder ``rules``.
         files: what constraints of wildcards ask; null: rules that have one make nothing.
+        indexes: files of every study that lists images; their rules are made in a loop.
 
     Raises:
         RemeasureError: it holds no rule.
     """
 
-    def __init__(self, folder: Path, files: Wiring | None = None) -> None:
+    def __init__(
+        self, folder: Path, files: Wiring | None = None, indexes: Mapping[str, list[str]] | None = None
+    ) -> None:
         self._rules: dict[str, Rule] = {}
         copies: list[Copy] = []
         for path in sorted(folder.glob("*.smk")):
@@ -86,6 +89,8 @@ class RuleFiles:
         for copy in copies:
             original = self._rules[copy.of]
             self._rules[copy.name] = original._replace(name=copy.name, constraint=copy.constraint)
+        for study, names in (indexes or {}).items():
+            self._rules[f"index_{study}"] = _index(study, names)
         if not self._rules:
             raise RemeasureError(f"{folder}: holds no rule; restore it")
         outputs = [(output, rule) for rule in self._rules.values() for output in rule.outputs]
@@ -106,6 +111,13 @@ class RuleFiles:
             if found := pattern.fullmatch(path):
                 return rule, rule.made(**found.groupdict())
         raise RemeasureError(f"{path}: no rule in rules/*.smk makes it; a name there and here differ")
+
+
+def _index(study: str, names: list[str]) -> Rule:
+    """Return the rule that lists a study's images; rules/collections.smk makes one for each such study."""
+    here = f"results/{{run}}/{study}/index"
+    outputs = tuple(f"{here}/{name}" for name in ("index_images.json", *names))
+    return Rule(f"index_{study}", outputs, f"{here}/logs/index_images.log", ())
 
 
 def _pattern(output: str, rule: Rule, files: Wiring | None) -> re.Pattern[str]:

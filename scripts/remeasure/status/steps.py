@@ -1,5 +1,6 @@
 """Every step behind a run's tables, with the place that it has in the matrix of the report."""
 
+from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import NamedTuple
 
@@ -38,6 +39,7 @@ BLOCKS: dict[str, dict[str, tuple[str, ...]]] = {
 # The rules that ask, and the rules that write what they ask.
 ASKING = ("ask", "ask_judge", "ask_agreement")
 WRITING = ("build_requests", "build_requests_as_job", "build_judge_requests", "build_agreement_requests")
+_PLACE = ("study", "bench", "arm", "model")
 _COLUMNS = {rule: (block, name) for block, names in BLOCKS.items() for name in names for rule in names[name]}
 
 
@@ -99,11 +101,12 @@ def steps(plan: Plan, rules: RuleFiles, run: str, only: str | None = None) -> li
         files |= dict.fromkeys([*paths, last])
         behind[last] = tuple(rules.maker(path)[1].outputs[0] for path in paths)
     cells = [cell for table in chosen if table != JUDGES for cell in plan.cells_of(table)]
+    rows = _rows(plan, run, cells)
     found: dict[str, Step] = {}
     sources: dict[str, None] = {}
     for path in files:
         rule, made = rules.maker(path)
-        found.setdefault(made.outputs[0], _step(made, cells, behind.get(made.outputs[0], ())))
+        found.setdefault(made.outputs[0], _step(made, rows, behind.get(made.outputs[0], ())))
         sources.update(dict.fromkeys(rule.sources))
     return [*_brought_for(plan, run, sources), *found.values()]
 
@@ -112,10 +115,22 @@ def _table(plan: Plan, run: str, table: str) -> list[str]:
     """Return the files that stand for the steps behind a table: stage records, and those of shards."""
     paths = lineage.stage_records(plan, run, table)
     for cell in plan.cells_of(table):
-        reader = plan.study_run(run, cell.study).reader
-        place = Wildcards(run=run, study=cell.study, bench=cell.bench, arm=cell.arm, model=reader)
-        paths += Wiring(plan).shards(place)
+        for reader in plan.study_run(run, cell.study).readers:
+            place = Wildcards(run=run, study=cell.study, bench=cell.bench, arm=cell.arm, model=reader)
+            paths += Wiring(plan).shards(place)
     return paths
+
+
+def _rows(plan: Plan, run: str, cells: list[Cell]) -> dict[tuple[str, str, str, str], str]:
+    """Return the row of every cell by study, bench, arm and model; of one reader the model is not named."""
+    found = {}
+    for cell in cells:
+        readers = plan.study_run(run, cell.study).readers
+        for reader in readers:
+            name = f"{cell.study}/{cell.bench}/{cell.arm}"
+            row = name if len(readers) == 1 else f"{name}/{reader}"
+            found[cell.study, cell.bench, cell.arm, reader] = row
+    return found
 
 
 def _judges(plan: Plan, rules: RuleFiles, run: str) -> list[str]:
@@ -145,17 +160,13 @@ def _brought_for(plan: Plan, run: str, named: dict[str, None]) -> list[Step]:
     return list({step.made.rule: step for step in wanted}.values())
 
 
-def _step(made: Made, cells: list[Cell], behind: tuple[str, ...]) -> Step:
+def _step(made: Made, cells: dict[tuple[str, str, str, str], str], behind: tuple[str, ...]) -> Step:
     block, column = _COLUMNS.get(made.rule, (SOURCES, "files"))
     at = made.wildcards
     if block == CELLS and "judge" in at:
         rows = [f"{JUDGES}/{at['judge']}"]
     elif block == CELLS:
-        rows = [
-            f"{cell.study}/{cell.bench}/{cell.arm}"
-            for cell in cells
-            if (cell.study, cell.bench) == (at["study"], at["bench"]) and at.get("arm", cell.arm) == cell.arm
-        ]
+        rows = [row for place, row in cells.items() if _belongs(at, place)]
         # Questions of a training set belong to no cell.
         rows = rows or [f"{at['study']}/{at['bench']}"]
     elif block == TABLES:
@@ -165,3 +176,8 @@ def _step(made: Made, cells: list[Cell], behind: tuple[str, ...]) -> Step:
     else:
         rows = ["/".join(at[name] for name in ("corpus", "encoder") if name in at)]
     return Step(made, block, column, tuple(rows), behind)
+
+
+def _belongs(at: Mapping[str, str], place: tuple[str, str, str, str]) -> bool:
+    """Return whether a step is one of a cell: what its wildcards leave open belongs to all."""
+    return all(at.get(name, value) == value for name, value in zip(_PLACE, place, strict=True))

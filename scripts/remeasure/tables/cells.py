@@ -1,34 +1,41 @@
-"""One row per cell: value, what it rests on, how it stands to the published one."""
+"""One row per cell and metric: value, what it rests on, how it stands to the published one."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from remeasure import stats
 from remeasure.errors import RemeasureError
 from remeasure.records import Score
+from remeasure.tables import wide
 from remeasure.tables.csv_text import decimals
-from remeasure.tables.inputs import Cell, TableSettings
+from remeasure.tables.inputs import Cell
 from remeasure.tables.published import Published
 from remeasure.tables.servers import Servers
+from remeasure.tables.settings import CellKey, NumberKey, TableSettings
 
 STATUSES = ("answered", "cut_off", "refused", "failed", "not_sent")
 FAILURES = (*STATUSES[1:], "empty", "unreadable", "judge_failed", "judge_unreadable")
-COLUMNS = (
+_NUMBER = (
     "bench",
     "arm",
     "model",
+    "metric",
+    "better",
     "unit",
     "value",
     "low",
     "high",
     "interval_method",
     "value_strict",
+    "low_strict",
+    "high_strict",
     "n",
     "n_graded",
     "n_graded_strict",
     "n_differ",
-    *STATUSES,
-    *FAILURES[4:],
+)
+_ANSWERS = ("n_answers", *STATUSES, *FAILURES[4:], "n_words_mean", "n_words_median")
+_ORIGIN = (
     "grader",
     "reader",
     "judge",
@@ -45,12 +52,32 @@ COLUMNS = (
 )
 
 
+def further_readings(cells: Mapping[CellKey, Cell]) -> list[str]:
+    """Return the readings beside the published and the strict one, in order of first sight."""
+    metrics = (metric for cell in cells.values() for metric in cell.score.metrics.values())
+    return list(dict.fromkeys(name for metric in metrics for name in metric.also))
+
+
+def counted(cells: Mapping[CellKey, Cell]) -> list[str]:
+    """Return what the graders counted further, sorted."""
+    return sorted({name for cell in cells.values() for name in cell.score.counts})
+
+
+def columns(cells: Mapping[CellKey, Cell]) -> list[str]:
+    """Return the header; readings and counts that some cell has are columns."""
+    also = [f"{kind}_{name}" for name in further_readings(cells) for kind in ("value", "n")]
+    return [*_NUMBER, *also, *_ANSWERS, *(f"count_{name}" for name in counted(cells)), *_ORIGIN]
+
+
 def failures(cell: Cell) -> dict[str, int]:
-    """Return the cell's failures by class, zeros included; classes may overlap (cut off and unreadable)."""
+    """Return the cell's failures by class, zeros included; classes may overlap (cut off and unreadable).
+
+    Statuses and empty answers are counted per answer, what could not be read per unit.
+    """
     score = cell.score
     counts = {status: score.statuses.get(status, 0) for status in STATUSES[1:]}
     return counts | {
-        "empty": cell.n_empty,
+        "empty": score.n_empty,
         "unreadable": score.verdicts_strict.get("unreadable", 0),
         "judge_failed": score.verdicts.get("judge_failed", 0),
         "judge_unreadable": score.verdicts_strict.get("judge_unreadable", 0),
@@ -69,8 +96,8 @@ def differing(score: Score, published: Published, settings: TableSettings) -> li
     return sorted(fields | set(settings.not_comparable))
 
 
-def verdict(cell: Cell, published: Published | None, settings: TableSettings) -> stats.Verdict:
-    """Compare a cell with its published value, in the table's unit.
+def verdict(cell: Cell, metric: str, published: Published | None, settings: TableSettings) -> stats.Verdict:
+    """Compare a number with its published value, in the table's unit.
 
     Raises:
         RemeasureError: the published value has another unit.
@@ -79,41 +106,63 @@ def verdict(cell: Cell, published: Published | None, settings: TableSettings) ->
         return stats.verdict(None, None, None, [])
     if published.unit != settings.unit:
         raise RemeasureError(
-            f"{settings.table} {cell.score.bench} {cell.score.arm}: published in {published.unit}, the "
+            f"{settings.table} {settings.name(cell.key)}: published in {published.unit}, the "
             f"table is in {settings.unit}; correct config/published or the study's unit"
         )
-    interval = cell.score.interval
+    interval = cell.score.metrics[metric].published.interval
     scaled = (interval[0] * settings.factor, interval[1] * settings.factor) if interval else None
     fields = differing(cell.score, published, settings)
     return stats.verdict(scaled, published.value, published.noise, fields)
 
 
-def row(cell: Cell, published: Published | None, settings: TableSettings, servers: Servers) -> dict[str, Any]:
-    """Return the row of one cell; numbers in the table's unit with two decimals."""
+def _difference(value: float | None, published: Published | None, settings: TableSettings) -> str | None:
+    if value is None or published is None:
+        return None
+    return decimals(value * settings.factor - published.value, 2)
 
-    def scaled(share: float | None) -> str | None:
-        return decimals(None if share is None else share * settings.factor, 2)
 
-    score = cell.score
-    assert score.value is not None  # checked while loading
-    judged = verdict(cell, published, settings)
-    low, high = score.interval or (None, None)
+def _number(cell: Cell, metric: str, settings: TableSettings) -> dict[str, Any]:
+    """Return what belongs to the metric alone: values under all readings, each with its denominator."""
+    found = cell.score.metrics[metric]
+    low, high = found.published.interval or (None, None)
+    low_strict, high_strict = found.strict.interval or (None, None)
+    also = {}
+    for name, number in found.also.items():
+        also |= {f"value_{name}": settings.scaled(number.value, 2), f"n_{name}": number.n}
     return {
-        "bench": score.bench,
-        "arm": score.arm,
-        "model": score.model,
+        "metric": metric,
+        "better": settings.metric(metric).better,
         "unit": settings.unit,
-        "value": scaled(score.value),
-        "low": scaled(low),
-        "high": scaled(high),
-        "interval_method": score.interval_method,
-        "value_strict": scaled(score.value_strict),
-        "n": score.n,
-        "n_graded": score.n_graded,
-        "n_graded_strict": score.n_graded_strict,
-        "n_differ": score.n_differ,
+        "value": settings.scaled(found.published.value, 2),
+        "low": settings.scaled(low, 2),
+        "high": settings.scaled(high, 2),
+        "interval_method": found.published.interval_method,
+        "value_strict": settings.scaled(found.strict.value, 2),
+        "low_strict": settings.scaled(low_strict, 2),
+        "high_strict": settings.scaled(high_strict, 2),
+        "n": cell.score.n,
+        "n_graded": found.published.n,
+        "n_graded_strict": found.strict.n,
+        "n_differ": found.n_differ,
+        **also,
+    }
+
+
+def row(
+    cell: Cell, metric: str, published: Published | None, settings: TableSettings, servers: Servers
+) -> dict[str, Any]:
+    """Return the row of one number; numbers in the table's unit with two decimals."""
+    score = cell.score
+    judged = verdict(cell, metric, published, settings)
+    return {
+        **cell.key._asdict(),
+        **_number(cell, metric, settings),
+        "n_answers": score.n_answers,
         "answered": score.statuses.get("answered", 0),
         **failures(cell),
+        "n_words_mean": decimals(score.n_words_mean, 2),
+        "n_words_median": decimals(score.n_words_median, 1),
+        **{f"count_{name}": n for name, n in score.counts.items()},
         "grader": score.grader,
         "reader": score.reader,
         "judge": score.judge,
@@ -122,19 +171,33 @@ def row(cell: Cell, published: Published | None, settings: TableSettings, server
         "mixed": "yes" if servers.is_mixed else "no",
         "corpus": score.corpus,
         "k": score.k,
-        "recall_at_k": scaled(score.recall_at_k),
-        "published": decimals(published.value, 1) if published else None,
-        "difference": decimals(score.value * settings.factor - published.value, 2) if published else None,
+        "recall_at_k": settings.scaled(score.recall_at_k, 2),
+        "published": decimals(published.value, settings.decimals) if published else None,
+        "difference": _difference(score.metrics[metric].published.value, published, settings),
         "verdict": judged.verdict,
         "reason": judged.reason,
     }
 
 
 def rows(
-    cells: Mapping[tuple[str, str], Cell],
-    published: Mapping[tuple[str, str], Published],
+    cells: Mapping[CellKey, Cell],
+    published: Mapping[NumberKey, Published],
     settings: TableSettings,
-    servers: Mapping[tuple[str, str], Servers],
+    servers: Mapping[CellKey, Servers],
+    header: Sequence[str],
 ) -> list[dict[str, Any]]:
-    """Return one row per cell, in table order."""
-    return [row(cell, published.get(key), settings, servers[key]) for key, cell in cells.items()]
+    """Return one row per cell and metric, in table order; what a cell does not have is null.
+
+    Args:
+        cells: all cells.
+        published: values of the paper.
+        settings: of the table.
+        servers: who answered each cell.
+        header: ``columns``.
+    """
+    found = []
+    for key in wide.numbers(cells, settings):
+        there = published.get(key)
+        line = row(cells[key.cell], key.metric, there, settings, servers[key.cell])
+        found.append(dict.fromkeys(header) | line)
+    return found

@@ -1,5 +1,6 @@
 """From a number back to the bytes that came from outside, by joining stage records."""
 
+import os
 from collections import deque
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -8,13 +9,13 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from remeasure import jsonl
-from remeasure.errors import RemeasureError
-from remeasure.files import sha256_file
+from remeasure.errors import RemeasureError, did_you_mean
+from remeasure.files import sha256_file, sha256_of
 from remeasure.records import Record, Stage
 
 
 class Link(Record, kw_only=True):
-    """A file on the way from a number to its sources."""
+    """A file, or a folder of sources, on the way from a number to its sources."""
 
     path: str
     sha256: str
@@ -24,15 +25,27 @@ class Link(Record, kw_only=True):
     """The stage's record; null for a source."""
 
 
+class Value(Record, kw_only=True):
+    """A number of the table, published reading."""
+
+    value: float | None
+    """A share of 0 to 1; null where nothing was graded."""
+    n: int
+    """Units in the denominator."""
+    printed: str | None
+
+
 class CellChain(Record, kw_only=True):
-    """A cell's number and the files that it follows from, nearest first."""
+    """A cell's numbers and the files that they follow from, nearest first."""
 
     bench: str
     arm: str
     model: str
     grader: str
-    value: float
-    printed: str
+    headline: str
+    """The metric that is meant where none is named."""
+    numbers: dict[str, Value]
+    """By metric."""
     score: str
     chain: tuple[Link, ...]
 
@@ -138,7 +151,7 @@ def follow(starts: Iterable[str], records: Records) -> tuple[Link, ...]:
     for start in starts:
         meet(
             start,
-            records.made[start].sha256 if start in records.made else sha256_file(Path(start)),
+            records.made[start].sha256 if start in records.made else sha256_of(Path(start)),
             "the table",
         )
     while queue:
@@ -186,21 +199,52 @@ def _note(stage: Stage, sha256: str) -> StageNote:
     )
 
 
-def find(provenance: Provenance, bench: str, arm: str) -> CellChain:
-    """Return the chain of one cell.
+def find(
+    provenance: Provenance, bench: str, arm: str, model: str | None = None, metric: str | None = None
+) -> tuple[CellChain, str]:
+    """Return the chain of one cell and the metric that is meant.
+
+    Args:
+        provenance: of a table.
+        bench: of the cell.
+        arm: of the cell.
+        model: may be left out where all cells are of one.
+        metric: the headline metric where it is left out.
 
     Raises:
-        RemeasureError: the table has no such cell.
+        RemeasureError: the table has no such number, or several.
     """
-    for cell in provenance.cells:
-        if (cell.bench, cell.arm) == (bench, arm):
-            return cell
-    benches = list(dict.fromkeys(cell.bench for cell in provenance.cells))
-    arms = list(dict.fromkeys(cell.arm for cell in provenance.cells))
-    raise RemeasureError(
-        f"{provenance.table} has no cell {bench} {arm}; benches are {', '.join(benches)}, "
-        f"arms {', '.join(arms)}"
-    )
+    known = {
+        name: list(dict.fromkeys(getattr(cell, name) for cell in provenance.cells))
+        for name in ("bench", "arm", "model")
+    }
+    found = [
+        cell
+        for cell in provenance.cells
+        if (cell.bench, cell.arm) == (bench, arm) and model in (None, cell.model)
+    ]
+    if not found:
+        raise RemeasureError(
+            f"{provenance.table} has no cell {' '.join(filter(None, (bench, arm, model)))}; benches are "
+            f"{', '.join(known['bench'])}, arms {', '.join(known['arm'])}, models {', '.join(known['model'])}"
+        )
+    if len(found) > 1:
+        raise RemeasureError(
+            f"{provenance.table} {bench} {arm} has {len(found)} models; name one: "
+            f"{', '.join(cell.model for cell in found)}"
+        )
+    name = metric or found[0].headline
+    if name not in found[0].numbers:
+        raise RemeasureError(
+            f"{provenance.table} {bench} {arm} {found[0].model} has no metric {name!r}"
+            f"{did_you_mean(name, found[0].numbers)}; metrics are {', '.join(found[0].numbers)}"
+        )
+    return found[0], name
+
+
+def hash_now(path: str) -> str | None:
+    """Return what a file or folder hashes to now; null where there is none."""
+    return sha256_of(Path(path)) if os.path.exists(path) else None
 
 
 def check(chain: Iterable[Link], hashes: Mapping[str, str | None]) -> None:
@@ -208,7 +252,7 @@ def check(chain: Iterable[Link], hashes: Mapping[str, str | None]) -> None:
 
     Args:
         chain: the links, nearest first.
-        hashes: path to SHA-256 found, null for a missing file.
+        hashes: path to SHA-256 found, null for what is missing.
 
     Raises:
         RemeasureError: names the first file that is missing or has other bytes.

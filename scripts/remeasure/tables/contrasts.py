@@ -1,17 +1,23 @@
-"""Differences between arms on the same items."""
+"""Differences between arms or models on the same units."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from remeasure import stats
-from remeasure.errors import RemeasureError
-from remeasure.tables.csv_text import decimals, significant
-from remeasure.tables.inputs import Cell, TableSettings
+from remeasure.tables.csv_text import significant
+from remeasure.tables.inputs import PUBLISHED, Cell
+from remeasure.tables.settings import CellKey, TableSettings
 
 COLUMNS = (
     "bench",
+    "metric",
+    "better",
+    "axis",
     "arm",
+    "model",
     "against",
     "unit",
     "difference",
@@ -20,6 +26,7 @@ COLUMNS = (
     "n_pairs",
     "n_groups",
     "n_only_arm",
+    "n_only_model",
     "n_only_against",
     "mcnemar_p",
     "holm_p",
@@ -30,95 +37,116 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class Contrast:
-    """One arm against another on one bench; shares, None where undefined."""
+    """One arm or model against another under one metric, published reading; shares, None where undefined."""
 
-    bench: str
-    arm: str
-    against: str
+    metric: str
+    is_headline: bool
+    axis: str
+    """What the two cells differ in."""
+    first: CellKey
+    second: CellKey
     grader: str
     difference: float | None
+    """First minus second."""
     interval: stats.Interval | None
     n_pairs: int
+    """Units that are in the denominator of both."""
     n_groups: int
-    n_only_arm: int | None
-    """Items that only ``arm`` got right; None where scores are not right or wrong."""
-    n_only_against: int | None
+    n_only_first: int | None
+    """Units that score 1 in the first only; None where scores are not 0 or 1."""
+    n_only_second: int | None
     mcnemar_p: float | None
     holm_p: float | None = None
 
+    @property
+    def against(self) -> str:
+        """The second value of the axis."""
+        return getattr(self.second, self.axis)
 
-def compare(ours: Cell, theirs: Cell, settings: TableSettings) -> Contrast:
-    """Compare two cells of one bench over the items that both have in their denominator.
 
-    Raises:
-        RemeasureError: other items or another grader; numbers of different graders are never compared.
-    """
-    place = f"{ours.score_path} and {theirs.score_path}"
-    if ours.score.grader != theirs.score.grader:
-        raise RemeasureError(
-            f"{place}: graded by {ours.score.grader} and {theirs.score.grader}; only the same grader "
-            "can be compared: grade both anew"
-        )
-    if ours.item_ids != theirs.item_ids:
-        raise RemeasureError(f"{place}: the cells have different items; delete both graded.jsonl and rerun")
-    pairs = [
-        (one, other, group)
-        for one, other, group in zip(ours.scores, theirs.scores, ours.groups, strict=True)
-        if one is not None and other is not None
-    ]
-    first, second, groups = zip(*pairs, strict=True) if pairs else ((), (), ())
-    binary = pairs and all(value in (0, 1) for value in (*first, *second))
-    only_ours = sum(one > other for one, other, _ in pairs) if binary else None
-    only_theirs = sum(one < other for one, other, _ in pairs) if binary else None
+def compare(ours: Cell, theirs: Cell, metric: str, axis: str, settings: TableSettings) -> Contrast:
+    """Compare two cells of the same units over those that both have in their denominator."""
+    first, second = ours.scores[metric][PUBLISHED], theirs.scores[metric][PUBLISHED]
+    both = ~(np.isnan(first) | np.isnan(second))
+    first, second, groups = first[both], second[both], ours.groups[both].tolist()
+    n_pairs = len(groups)
+    binary = n_pairs > 0 and bool(np.isin(np.concatenate([first, second]), (0.0, 1.0)).all())
+    only_first = int((first > second).sum()) if binary else None
+    only_second = int((first < second).sum()) if binary else None
     return Contrast(
-        bench=ours.score.bench,
-        arm=ours.score.arm,
-        against=theirs.score.arm,
+        metric=metric,
+        is_headline=metric == ours.score.headline,
+        axis=axis,
+        first=ours.key,
+        second=theirs.key,
         grader=ours.score.grader,
-        difference=(sum(first) - sum(second)) / len(pairs) if pairs else None,
+        difference=float(first.sum() - second.sum()) / n_pairs if n_pairs else None,
         interval=stats.bootstrap_difference(
             first, second, groups=groups, n_resamples=settings.bootstrap.n, seed=settings.bootstrap.seed
         ),
-        n_pairs=len(pairs),
+        n_pairs=n_pairs,
         n_groups=len(set(groups)),
-        n_only_arm=only_ours,
-        n_only_against=only_theirs,
-        mcnemar_p=stats.mcnemar_exact(only_ours, only_theirs) if binary else None,
+        n_only_first=only_first,
+        n_only_second=only_second,
+        mcnemar_p=stats.mcnemar_exact(only_first, only_second) if binary else None,
     )
 
 
-def compare_all(cells: Mapping[tuple[str, str], Cell], settings: TableSettings) -> list[Contrast]:
-    """Return all contrasts, bench by bench, with Holm's p over all of them as one family."""
-    found = [
-        compare(cells[row.bench, arm], cells[row.bench, against], settings)
-        for row in settings.rows
-        for arm, against in settings.contrasts
-    ]
-    adjusted = stats.holm([contrast.mcnemar_p for contrast in found])
-    return [Contrast(**{**vars(contrast), "holm_p": p}) for contrast, p in zip(found, adjusted, strict=True)]
+def pairs(cells: Mapping[CellKey, Cell], settings: TableSettings) -> list[tuple[str, CellKey, CellKey]]:
+    """Return axis, first and second cell of every comparison that the table has both cells of."""
+    found: dict[tuple[str, CellKey, CellKey], None] = {}
+    benches = dict.fromkeys(key.bench for key in cells)
+    for bench in benches:
+        for pair in settings.contrasts:
+            for key in cells:
+                first = key._replace(**{pair.axis: pair.first})
+                second = key._replace(**{pair.axis: pair.second})
+                if key.bench == bench and first in cells and second in cells:
+                    found[pair.axis, first, second] = None
+    return list(found)
+
+
+def compare_all(cells: Mapping[CellKey, Cell], settings: TableSettings) -> list[Contrast]:
+    """Return all contrasts, metric by metric, headline first; Holm's p is over each metric as one family."""
+    found: list[Contrast] = []
+    shown = pairs(cells, settings)
+    for metric in settings.metrics:
+        here = [
+            compare(cells[first], cells[second], metric.name, axis, settings)
+            for axis, first, second in shown
+            if metric.name in cells[first].scores and metric.name in cells[second].scores
+        ]
+        found += _adjusted(here)
+    return sorted(found, key=lambda contrast: not contrast.is_headline)
+
+
+def _adjusted(contrasts: Sequence[Contrast]) -> list[Contrast]:
+    adjusted = stats.holm([contrast.mcnemar_p for contrast in contrasts])
+    return [replace(contrast, holm_p=p) for contrast, p in zip(contrasts, adjusted, strict=True)]
 
 
 def row(contrast: Contrast, settings: TableSettings) -> dict[str, Any]:
     """Return the CSV row of a contrast; differences in points of the table's unit."""
-
-    def scaled(share: float | None) -> str | None:
-        return decimals(None if share is None else share * settings.factor, 2)
-
     low, high = contrast.interval or (None, None)
     clustered = "paired clustered bootstrap" if contrast.n_groups < contrast.n_pairs else "paired bootstrap"
     method = f"{clustered} 95 %, {settings.bootstrap.n} samples, seed {settings.bootstrap.seed}"
+    only = {"n_only_arm": None, "n_only_model": None, f"n_only_{contrast.axis}": contrast.n_only_first}
     return {
-        "bench": contrast.bench,
-        "arm": contrast.arm,
+        "bench": contrast.first.bench,
+        "metric": contrast.metric,
+        "better": settings.metric(contrast.metric).better,
+        "axis": contrast.axis,
+        "arm": contrast.first.arm,
+        "model": contrast.first.model,
         "against": contrast.against,
         "unit": f"{settings.unit} points" if settings.unit == "percent" else settings.unit,
-        "difference": scaled(contrast.difference),
-        "low": scaled(low),
-        "high": scaled(high),
+        "difference": settings.scaled(contrast.difference, 2),
+        "low": settings.scaled(low, 2),
+        "high": settings.scaled(high, 2),
         "n_pairs": contrast.n_pairs,
         "n_groups": contrast.n_groups,
-        "n_only_arm": contrast.n_only_arm,
-        "n_only_against": contrast.n_only_against,
+        **only,
+        "n_only_against": contrast.n_only_second,
         "mcnemar_p": significant(contrast.mcnemar_p),
         "holm_p": significant(contrast.holm_p),
         "grader": contrast.grader,

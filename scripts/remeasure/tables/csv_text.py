@@ -24,7 +24,12 @@ def render(columns: Sequence[str], rows: Iterable[dict[str, Any]]) -> str:
 
 
 def read(path: Path, columns: Sequence[str] | None = None) -> list[dict[str, str]]:
-    """Read a CSV file as a list of rows.
+    """Read the rows of a CSV file; as ``read_table``."""
+    return read_table(path, columns)[1]
+
+
+def read_table(path: Path, columns: Sequence[str] | None = None) -> tuple[list[str], list[dict[str, str]]]:
+    """Read a CSV file as its header and a list of rows.
 
     Args:
         path: the file.
@@ -49,7 +54,7 @@ def read(path: Path, columns: Sequence[str] | None = None) -> list[dict[str, str
     for number, row in enumerate(rows, start=2):
         if None in row or None in row.values():
             raise RemeasureError(f"{path} row {number}: expected {len(found)} fields; correct the row")
-    return rows
+    return found, rows
 
 
 def decimals(value: float | None, places: int) -> str | None:

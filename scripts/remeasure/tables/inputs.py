@@ -1,153 +1,257 @@
-"""What a table is made of: its settings, and every cell's number with its graded items."""
+"""Every cell's numbers with the graded units that they follow from."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import hashlib
+import math
+from array import array
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from msgspec import Struct
+import numpy as np
 
 from remeasure import jsonl
 from remeasure.errors import RemeasureError
-from remeasure.grading import Bootstrap
-from remeasure.records import Graded, Score
+from remeasure.grading import scores_of
+from remeasure.records import Graded, Number, Score
+from remeasure.tables.settings import CellKey, TableSettings
 
-FACTORS = {"percent": 100.0, "share": 1.0}
-"""Units of a table: what a share is multiplied with."""
-
-
-class Row(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A row of the paper's layout."""
-
-    bench: str
-    title: str
+PUBLISHED, STRICT = "published", "strict"
+NAN = math.nan
 
 
-class Column(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A column of the paper's layout."""
+@dataclass(frozen=True)
+class Strata:
+    """One division of a cell's units."""
 
-    arm: str
-    title: str
-
-
-class TableSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a table depends on beside its cells."""
-
-    table: str
-    run: str
-    title: str
-    run_title: str
-    unit: str
-    rows: tuple[Row, ...]
-    columns: tuple[Column, ...]
-    contrasts: tuple[tuple[str, str], ...]
-    """Pairs of arms whose difference is shown: first minus second."""
-    not_comparable: tuple[str, ...]
-    """Protocol fields in which the whole run differs from the paper."""
-    bootstrap: Bootstrap
-    protocol: dict[str, tuple[str, str]] = {}
-    """Further protocol fields: ours and the published; those that differ are named."""
-
-    @property
-    def factor(self) -> float:
-        """Multiplier from shares to the table's unit.
-
-        Raises:
-            RemeasureError: the unit is not known.
-        """
-        if self.unit not in FACTORS:
-            raise RemeasureError(
-                f"unit {self.unit!r} of {self.table} is not one of {', '.join(FACTORS)}; correct it"
-            )
-        return FACTORS[self.unit]
+    levels: tuple[str, ...]
+    """The parts, in order of first sight."""
+    codes: np.ndarray
+    """Shape (n,), int32: the place in ``levels`` of each unit's part, -1 where it has none."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell's number and its items, in item order."""
+    """A cell's numbers and its units, in item order."""
 
     score: Score
     score_path: Path
     graded_path: Path
-    item_ids: tuple[str, ...]
-    groups: tuple[str, ...]
-    scores: tuple[float | None, ...]
-    """Published reading, null where the item is not in the denominator."""
-    n_empty: int
-    """Answered with nothing."""
+    units_sha256: str
+    """Of the ids and groups of all units: equal where two cells have the same units."""
+    groups: np.ndarray
+    """Shape (n,), int32: number of each unit's group."""
+    scores: dict[str, dict[str, np.ndarray]]
+    """By metric and reading, shape (n,), float64: 0 to 1, NaN where the unit is not in the denominator."""
+    strata: dict[str, Strata]
+
+    @property
+    def key(self) -> CellKey:
+        """Where it stands in the table."""
+        return CellKey(self.score.bench, self.score.arm, self.score.model)
+
+
+def readings_of(cell: Cell, metric: str) -> dict[str, Number]:
+    """Return a metric's numbers under all readings, the published and the strict one first."""
+    found = cell.score.metrics[metric]
+    return {PUBLISHED: found.published, STRICT: found.strict, **found.also}
+
+
+class _Codes:
+    """Numbers for words, in order of first sight, of one word per unit."""
+
+    def __init__(self) -> None:
+        self.places: dict[str, int] = {}
+        self.codes = array("i")
+
+    def add(self, word: str, n_before: int) -> None:
+        """Add the word of the unit that stands behind ``n_before`` others; units between have none."""
+        self.pad(n_before)
+        self.codes.append(self.places.setdefault(word, len(self.places)))
+
+    def pad(self, n: int) -> None:
+        """Note that the units up to the n-th have no word."""
+        self.codes.extend([-1] * (n - len(self.codes)))
+
+    @property
+    def array(self) -> np.ndarray:
+        """Shape (n,), int32."""
+        return np.array(self.codes, dtype=np.int32)
+
+
+@dataclass
+class _Columns:
+    """What is kept of a file of graded units: some bytes per unit, metric and reading."""
+
+    n: int = 0
+    scores: dict[tuple[str, str], array] = field(default_factory=dict)
+    groups: _Codes = field(default_factory=_Codes)
+    strata: dict[str, _Codes] = field(default_factory=dict)
+    differ: Counter = field(default_factory=Counter)
+    counts: Counter = field(default_factory=Counter)
+    graders: set[str] = field(default_factory=set)
+    units: Any = field(default_factory=hashlib.sha256)
+
+    def add(self, line: Graded, headline: str) -> None:
+        """Take in one unit."""
+        self.units.update(f"{line.item_id}\0{line.group}\n".encode())
+        self.groups.add(line.group, self.n)
+        for name, level in line.strata.items():
+            self.strata.setdefault(name, _Codes()).add(level, self.n)
+        for reading, found in {PUBLISHED: line.published, STRICT: line.strict, **line.also}.items():
+            for metric, value in scores_of(found, headline).items():
+                column = self.scores.setdefault((metric, reading), array("d"))
+                column.extend([NAN] * (self.n - len(column)))
+                column.append(NAN if value is None else value)
+        strict = scores_of(line.strict, headline)
+        for metric, value in scores_of(line.published, headline).items():
+            self.differ[metric] += value != strict.get(metric)
+        self.counts.update(line.counts)
+        self.graders.add(line.grader)
+        self.n += 1
+
+    def of(self, metric: str, reading: str) -> np.ndarray | None:
+        """Return the scores of a metric under a reading; None where the file has none."""
+        column = self.scores.get((metric, reading))
+        if column is None:
+            return None
+        column.extend([NAN] * (self.n - len(column)))
+        return np.array(column, dtype=np.float64)
 
 
 def load_cell(score_path: Path, graded_path: Path) -> Cell:
-    """Read a cell and check that its number is the mean of its graded items.
+    """Read a cell and check that each of its numbers is the mean of its graded units.
 
     Raises:
         RemeasureError: the two files do not belong together.
     """
     score = jsonl.read_json(score_path, Score)
-    item_ids: list[str] = []
-    groups: list[str] = []
-    scores: list[float | None] = []
-    graders: set[str] = set()
-    n_empty = 0
+    columns = _Columns()
     for line in jsonl.read(graded_path, Graded):
-        item_ids.append(line.item_id)
-        groups.append(line.group)
-        scores.append(line.published.score)
-        graders.add(line.grader)
-        n_empty += line.status == "answered" and not (line.answer or "").strip()
-    known = [value for value in scores if value is not None]
-    mean = sum(known) / len(known) if known else None
-    if (
-        mean is None
-        or score.value is None
-        or abs(mean - score.value) > 1e-9
-        or len(scores) != score.n
-        or graders - {score.grader}
-    ):
+        columns.add(line, score.headline)
+    scores: dict[str, dict[str, np.ndarray]] = {}
+    problem = _problem(score, columns, scores)
+    if problem:
         raise RemeasureError(
-            f"{score_path}: value {score.value} of {score.n} items by {score.grader} does not follow from "
-            f"{graded_path} ({mean} of {len(scores)} items); delete both and rerun, they are graded again"
+            f"{score_path}: {problem}: it does not follow from {graded_path}; delete both and rerun, they "
+            "are graded again"
         )
+    for codes in columns.strata.values():
+        codes.pad(columns.n)
     return Cell(
         score=score,
         score_path=score_path,
         graded_path=graded_path,
-        item_ids=tuple(item_ids),
-        groups=tuple(groups),
-        scores=tuple(scores),
-        n_empty=n_empty,
+        units_sha256=columns.units.hexdigest(),
+        groups=columns.groups.array,
+        scores=scores,
+        strata={
+            name: Strata(tuple(codes.places), codes.array) for name, codes in sorted(columns.strata.items())
+        },
     )
+
+
+def _problem(score: Score, columns: _Columns, scores: dict[str, dict[str, np.ndarray]]) -> str:
+    """Say what in a score does not follow from the graded units, or nothing; fill in the units' scores."""
+    if columns.n != score.n:
+        return f"{score.n} units, found {columns.n}"
+    if columns.graders - {score.grader}:
+        return f"grader {score.grader}, found {', '.join(sorted(columns.graders))}"
+    if score.headline not in score.metrics:
+        return f"headline {score.headline}, metrics {', '.join(score.metrics)}"
+    if columns.counts != Counter(score.counts):
+        return f"counts {score.counts}, found {dict(columns.counts)}"
+    named = set()
+    for name, metric in score.metrics.items():
+        if metric.n_differ != columns.differ[name]:
+            return f"{name}: {metric.n_differ} units differ, found {columns.differ[name]}"
+        for reading, number in {PUBLISHED: metric.published, STRICT: metric.strict, **metric.also}.items():
+            named.add((name, reading))
+            values = columns.of(name, reading)
+            wrong = "no scores" if values is None else _differs(number, values)
+            if wrong:
+                return f"{name}, {reading}: value {number.value} of {number.n}, found {wrong}"
+            scores.setdefault(name, {})[reading] = values
+    more = sorted(columns.scores.keys() - named)
+    return f"{more[0][0]}, {more[0][1]}: not there, found {columns.n} units" if more else ""
+
+
+def _differs(number: Number, values: np.ndarray) -> str:
+    """Say what the scores give where it is not the number, or nothing."""
+    known = values[~np.isnan(values)]
+    mean = math.fsum(known) / len(known) if len(known) else None
+    same = mean is number.value if None in (mean, number.value) else abs(mean - number.value) <= 1e-9
+    return "" if same and number.n == len(known) else f"{mean} of {len(known)}"
 
 
 def load(
     settings: TableSettings, score_paths: Sequence[Path], graded_paths: Sequence[Path]
-) -> dict[tuple[str, str], Cell]:
-    """Read all cells of a table; score and graded items of a cell lie in one folder.
+) -> dict[CellKey, Cell]:
+    """Read all cells of a table; score and graded units of a cell lie in one folder.
 
     Returns:
-        (bench, arm) to cell, row by row in the order of the settings.
+        Cells in the order of the settings.
 
     Raises:
         RemeasureError: cells are missing, doubled or belong to no place of the table; names all of them.
     """
+    settings.check()
     graded = {path.parent: path for path in graded_paths}
     lost = sorted({path.parent for path in score_paths} ^ set(graded))
     if lost:
         raise RemeasureError(
             f"{lost[0]}: score.json and graded.jsonl of a cell must both be given; give both"
         )
-    found: dict[tuple[str, str], Cell] = {}
+    found: dict[CellKey, Cell] = {}
     for path in score_paths:
         cell = load_cell(path, graded[path.parent])
-        key = (cell.score.bench, cell.score.arm)
-        if key in found:
-            raise RemeasureError(f"{path}: cell {key[0]} {key[1]} was given already: {found[key].score_path}")
-        found[key] = cell
-    wanted = [(row.bench, column.arm) for row in settings.rows for column in settings.columns]
-    missing = [" ".join(key) for key in wanted if key not in found]
-    surplus = [" ".join(key) for key in found if key not in wanted]
+        if cell.key in found:
+            raise RemeasureError(
+                f"{path}: cell {settings.name(cell.key)} was given already: {found[cell.key].score_path}; "
+                "give it once"
+            )
+        found[cell.key] = cell
+    missing = [settings.name(key) for key in settings.cells if key not in found]
+    surplus = [settings.name(key) for key in found if key not in settings.cells]
     if missing or surplus:
         raise RemeasureError(
-            f"{settings.table} has {len(wanted)} cells; missing: {', '.join(missing) or 'none'}; "
+            f"{settings.table} has {len(settings.cells)} cells; missing: {', '.join(missing) or 'none'}; "
             f"without a place: {', '.join(surplus) or 'none'}; correct cells.tsv or grade what is missing"
         )
-    return {key: found[key] for key in wanted}
+    _check_metrics(found, settings)
+    cells = {key: found[key] for key in settings.cells}
+    check_same(cells)
+    return cells
+
+
+def check_same(cells: Mapping[CellKey, Cell]) -> None:
+    """Check that the cells of a bench may stand beside each other.
+
+    Raises:
+        RemeasureError: other units or another grader; numbers of different graders are never compared.
+    """
+    first_of: dict[str, Cell] = {}
+    for cell in cells.values():
+        first = first_of.setdefault(cell.score.bench, cell)
+        place = f"{first.score_path} and {cell.score_path}"
+        if first.score.grader != cell.score.grader:
+            raise RemeasureError(
+                f"{place}: graded by {first.score.grader} and {cell.score.grader}; only the same grader "
+                "can be compared: grade both anew"
+            )
+        if first.units_sha256 != cell.units_sha256:
+            raise RemeasureError(
+                f"{place}: the cells have different items; delete both graded.jsonl and rerun"
+            )
+
+
+def _check_metrics(cells: Mapping[CellKey, Cell], settings: TableSettings) -> None:
+    known = {metric.name for metric in settings.metrics}
+    for cell in cells.values():
+        more = [name for name in cell.score.metrics if name not in known]
+        if more:
+            raise RemeasureError(
+                f"{cell.score_path}: metric {more[0]!r} is none of the table's ({', '.join(sorted(known))}); "
+                "delete the file and rerun, the cell is graded again"
+            )

@@ -1,11 +1,13 @@
 """Published values: what a paper prints, under which protocol, with which doubts."""
 
+from collections.abc import Collection
 from pathlib import Path
 
 from msgspec import Struct
 
 from remeasure.errors import RemeasureError
 from remeasure.tables import csv_text
+from remeasure.tables.settings import NumberKey, TableSettings
 
 COLUMNS = (
     "table",
@@ -26,6 +28,7 @@ COLUMNS = (
 class Published(Struct, frozen=True, kw_only=True):
     """One printed number."""
 
+    metric: str
     value: float
     unit: str
     source: str
@@ -41,6 +44,7 @@ class Published(Struct, frozen=True, kw_only=True):
 def _row(path: Path, number: int, row: dict[str, str]) -> Published:
     try:
         return Published(
+            metric=row["metric"],
             value=float(row["value"]),
             unit=row["unit"],
             source=row["source"],
@@ -56,18 +60,26 @@ def _row(path: Path, number: int, row: dict[str, str]) -> Published:
         ) from None
 
 
-def load(path: Path, table: str, metric: str = "accuracy") -> dict[tuple[str, str], Published]:
+def load(
+    path: Path, table: str, metrics: Collection[str] = ("accuracy",)
+) -> dict[tuple[str, str], Published]:
     """Read the published values of one table.
 
+    Args:
+        path: the file.
+        table: name of the table.
+        metrics: the metrics that it has; lines of others are passed over.
+
     Returns:
-        (row, column) to value, for example ("nq", "base").
+        (row, column) to value as the wide table names them, for example ("nq", "base"); several axes of a row
+        are joined by "/", of a column by ".".
 
     Raises:
-        RemeasureError: the file is damaged, or a cell stands there twice.
+        RemeasureError: the file is damaged, or a number stands there twice.
     """
     found: dict[tuple[str, str], Published] = {}
     for number, row in enumerate(csv_text.read(path, COLUMNS), start=2):
-        if (row["table"], row["metric"]) != (table, metric):
+        if row["table"] != table or row["metric"] not in metrics:
             continue
         key = (row["row"], row["column"])
         if key in found:
@@ -75,4 +87,27 @@ def load(path: Path, table: str, metric: str = "accuracy") -> dict[tuple[str, st
                 f"{path} row {number}: {table} {key[0]} {key[1]} stands there twice; remove one"
             )
         found[key] = _row(path, number, row)
+    return found
+
+
+def of_numbers(path: Path, settings: TableSettings) -> dict[NumberKey, Published]:
+    """Return the published values of a table's places; places that the paper does not have are left out.
+
+    Raises:
+        RemeasureError: as ``load``, or a value stands at a place of another metric.
+    """
+    printed = load(path, settings.table, {metric.name for metric in settings.metrics})
+    found = {}
+    for row in settings.rows:
+        for column in settings.columns:
+            names = (settings.row_name(row), settings.column_name(column))
+            key = settings.number_at(row, column)
+            if names not in printed:
+                continue
+            if printed[names].metric != key.metric:
+                raise RemeasureError(
+                    f"{path}: {settings.table} {names[0]} {names[1]} is of metric {printed[names].metric!r}, "
+                    f"expected {key.metric!r}; correct the line"
+                )
+            found[key] = printed[names]
     return found

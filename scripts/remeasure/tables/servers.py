@@ -6,6 +6,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from remeasure.tables.chain import CellChain, Records
+from remeasure.tables.settings import CellKey, TableSettings
 
 
 class Servers(Struct, frozen=True):
@@ -36,14 +37,14 @@ def of_cell(cell: CellChain, records: Records) -> Servers:
     return Servers(answered_by=found.get(True, ()), judged_by=found.get(False, ()))
 
 
-def of_cells(cells: Iterable[CellChain], records: Records) -> dict[tuple[str, str], Servers]:
-    """Return who answered each cell, by bench and arm."""
-    return {(cell.bench, cell.arm): of_cell(cell, records) for cell in cells}
+def of_cells(cells: Iterable[CellChain], records: Records) -> dict[CellKey, Servers]:
+    """Return who answered each cell."""
+    return {CellKey(cell.bench, cell.arm, cell.model): of_cell(cell, records) for cell in cells}
 
 
-def warning(servers: Mapping[tuple[str, str], Servers]) -> str:
+def warning(servers: Mapping[CellKey, Servers], settings: TableSettings) -> str:
     """Return a line that names the mixed cells, or an empty text."""
-    mixed = [f"{bench} {arm}" for (bench, arm), one in servers.items() if one.is_mixed]
+    mixed = [settings.name(key) for key, one in servers.items() if one.is_mixed]
     if not mixed:
         return ""
     return (

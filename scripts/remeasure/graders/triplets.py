@@ -1,0 +1,265 @@
+"""Three captions of a triplet: does the object appear, vanish and change in them as it does in the images?
+
+Readings: ``published`` looks for the synonyms of the lineage by lemma, and a caption that is missing or empty
+mentions nothing, which is rewarded where an object was removed. ``strict`` looks for reviewed phrases, in
+context, and leaves out what has no caption. ``phrase`` is ``strict`` without the rule about context.
+"""
+
+import functools
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from msgspec import Struct
+
+from remeasure import yaml_files
+from remeasure.errors import RemeasureError
+from remeasure.fingerprint import SCRIPTS
+from remeasure.graders.base import MetricName, Unit
+from remeasure.mentions import lexicon as lexicons
+from remeasure.mentions import objects, rates, triplets
+from remeasure.mentions.matching import Matcher
+from remeasure.mentions.objects import Target
+from remeasure.mentions.triplets import STATES, Detected
+from remeasure.records import Graded, Item, Mark, Metric, Reading, Response, Status
+
+# From bad to good: the status of a unit is its worst.
+_WORST_FIRST: tuple[Status, ...] = ("not_sent", "failed", "refused", "cut_off", "answered")
+_UNUSABLE = ("failed", "refused", "not_sent")
+_SENTENCE_ENDS = ".!?"
+# Which captions a metric looks at, by place: a missing one leaves the metric without a value.
+_LOOKS_AT = {
+    "opa": (0,),
+    "rca": (1,),
+    "oldpersist_rem": (1,),
+    "rua": (2,),
+    "oldpersist_rep": (2,),
+    "repfail": (2,),
+    "cc": (2,),
+    "mixconf": (2,),
+    "rca_given_opa": (0, 1),
+    "rua_given_opa": (0, 2),
+    "tosc": (0, 1, 2),
+}
+
+
+class LexiconFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which words stand for which object."""
+
+    name: str
+    path: str
+    """Relative to the repository."""
+    sha256: str
+
+
+class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Settings of the grader: ``options`` of the bench."""
+
+    lexicon: LexiconFile
+    unknown_objects: Literal["error", "other"]
+    """An object outside the lexicon: an error, or looked for by its own name."""
+    denominator: Literal["complete", "per_rate"]
+    """Strict reading: triplets with three captions only, or for each rate those with what it needs."""
+    cut_off: Literal["keep", "drop_last_sentence"]
+    """What is looked at of a caption that the token limit cut."""
+    negation: bool
+    """Whether a mention that its caption denies counts as none; not part of the published method."""
+
+
+class Way(Struct, frozen=True):
+    """One reading: its lexicon and its matcher."""
+
+    lexicon: lexicons.Lexicon
+    matcher: Matcher
+    keeps_missing: bool
+    """Whether a caption that is missing counts as one that mentions nothing."""
+
+    def target(self, name: str, side: Literal["o", "r"], options: Options) -> Target:
+        """Return what to look for."""
+        return objects.resolve(name, side, self.lexicon, unknown_objects=options.unknown_objects)
+
+
+def caption(response: Response, cut_off: str) -> str:
+    """Return what is looked at of a reply.
+
+    Edges:
+        No text: the empty string. A cut caption without the end of a sentence stays whole.
+    """
+    text = response.text or ""
+    if response.status != "cut_off" or cut_off == "keep":
+        return text
+    end = max(text.rfind(mark) for mark in _SENTENCE_ENDS)
+    return text[: end + 1] if end >= 0 else text
+
+
+def problem_of(response: Response, text: str) -> str | None:
+    """Return why a reply is no caption, null where it is one."""
+    if response.status in _UNUSABLE:
+        return response.status.replace("_", " ")
+    return None if text.strip() else "empty"
+
+
+class TripletGrader:
+    """Gives a triplet its nine rates under every reading."""
+
+    name = "triplets"
+    version = 1
+    judged = False
+    compares: ClassVar[bool] = False
+    metrics = tuple(
+        MetricName(metric.name, metric.title, metric.better)
+        for metric in (*rates.METRICS, *rates.CONDITIONAL)
+    )
+    headline = rates.HEADLINE
+
+    @property
+    def label(self) -> str:
+        """Name and version."""
+        return f"{self.name}@{self.version}"
+
+    def unit_of(self, item: Item) -> str:
+        """Return the triplet that an image belongs to."""
+        return item.group
+
+    def begin(self, options: Mapping[str, Any]) -> Callable[[Unit], Graded]:
+        """Read the lexicon; return the function that grades triplets.
+
+        Raises:
+            RemeasureError: an option that is missing or unknown, or another lexicon than the settings say.
+        """
+        found = yaml_files.convert(dict(options), Options, Path("options of grader triplets"))
+        path = SCRIPTS.parent / found.lexicon.path
+        strict, published = lexicons.read(path, "strict"), lexicons.read(path, "published")
+        if strict.sha256 != found.lexicon.sha256:
+            raise RemeasureError(
+                f"{path}: SHA-256 is {strict.sha256[:12]}…, the settings say {found.lexicon.sha256[:12]}…; "
+                "rerun from the workflow, or restore the file"
+            )
+        ways = {
+            "published": Way(published, Matcher.of("lemma", published), True),
+            "strict": Way(strict, Matcher.of("phrase+context", strict), False),
+            "phrase": Way(strict, Matcher.of("phrase", strict), False),
+        }
+        return functools.partial(self._grade, options=found, ways=ways)
+
+    def check(self, metrics: Mapping[str, Metric]) -> None:
+        """Check that the rates of each reading fit together where they are over the same triplets.
+
+        Source:
+            TOSC card, section 3.1.
+        """
+        for reading in ("published", "strict", "phrase"):
+            numbers = {
+                metric.name: _number(metrics[metric.name], reading)
+                for metric in rates.METRICS
+                if metric.name in metrics
+            }
+            ns = {number.n for number in numbers.values()}
+            if len(numbers) == len(rates.METRICS) and len(ns) == 1 and ns != {0}:
+                rates.check_identities({name: number.value for name, number in numbers.items()})
+
+    def _grade(self, unit: Unit, options: Options, ways: Mapping[str, Way]) -> Graded:
+        texts = tuple(caption(response, options.cut_off) for response in unit.responses)
+        problems = [problem_of(response, text) for response, text in zip(unit.responses, texts, strict=True)]
+        names = _names(unit)
+        detected, targets = {}, {}
+        for reading, way in ways.items():
+            targets[reading] = way.target(names[0], "o", options), way.target(names[1], "r", options)
+            detected[reading] = triplets.detect(
+                texts, *targets[reading], way.matcher, negation=options.negation
+            )
+        conflict = objects.conflict(*targets["strict"])
+        readings = {
+            reading: _reading(
+                detected[reading], conflict, [None] * 3 if way.keeps_missing else problems, options
+            )
+            for reading, way in ways.items()
+        }
+        n_mentions, n_denied = detected["strict"].n_mentions()
+        o, r = targets["strict"]
+        return Graded(
+            item_id=unit.unit_id,
+            group=unit.unit_id,
+            status=min((response.status for response in unit.responses), key=_WORST_FIRST.index),
+            answer=None,
+            grader=self.label,
+            published=readings.pop("published"),
+            strict=readings.pop("strict"),
+            also=readings,
+            strata={"object": o.cls or o.name, "overlap": objects.overlap(o, r)},
+            counts={
+                "mentions": n_mentions,
+                "denied_mentions": n_denied,
+                "head_matches": sum(detected["strict"].head_match().values()),
+            },
+            marks=_marks(unit, detected["strict"], texts, o, r),
+        )
+
+
+def _number(metric: Metric, reading: str):
+    return {"published": metric.published, "strict": metric.strict, **metric.also}[reading]
+
+
+def _names(unit: Unit) -> tuple[str, str]:
+    """Return the canonical names of the two objects.
+
+    Raises:
+        RemeasureError: the unit is no triplet, or its items name no objects.
+    """
+    states = tuple(item.meta.get("state") for item in unit.items)
+    named = {(item.meta.get("original"), item.meta.get("replacement")) for item in unit.items}
+    names = named.pop() if len(named) == 1 else (None, None)
+    if states != STATES or not all(isinstance(name, str) and name for name in names):
+        raise RemeasureError(
+            f"unit {unit.unit_id!r}: has the states {', '.join(map(str, states))} and the objects "
+            f"{names[0]!r} and {names[1]!r}; expected one image each of {', '.join(STATES)} with the same "
+            "`original` and `replacement` in meta; correct the items"
+        )
+    return names
+
+
+def _reading(
+    detected: Detected, conflict: str | None, problems: list[str | None], options: Options
+) -> Reading:
+    """Return one reading of a triplet.
+
+    Args:
+        detected: what the captions mention.
+        conflict: why the two objects cannot be told apart, null where they can.
+        problems: of each caption why it is none, null where it is one.
+        options: of the grader.
+    """
+    missing = [f"{state} {problem}" for state, problem in zip(STATES, problems, strict=True) if problem]
+    bits = detected.bits
+    values = rates.scores(bits)
+    reason = " ".join(f"{name}={int(bit)}" for name, bit in zip("abcd", bits, strict=True))
+    if conflict is not None:
+        values, verdict, reason = dict.fromkeys(values), "ungraded", f"conflict: {conflict}"
+    elif missing:
+        values = {
+            name: None if _lacks(name, problems, options.denominator) else value
+            for name, value in values.items()
+        }
+        verdict, reason = "ungraded", f"no caption: {', '.join(missing)}"
+    else:
+        verdict = "consistent" if values[rates.HEADLINE] else "inconsistent"
+    score = values.pop(rates.HEADLINE)
+    return Reading(verdict=verdict, score=score, reason=reason, scores=values)
+
+
+def _lacks(metric: str, problems: list[str | None], denominator: str) -> bool:
+    looked_at = range(len(problems)) if denominator == "complete" else _LOOKS_AT[metric]
+    return any(problems[place] is not None for place in looked_at)
+
+
+def _marks(unit: Unit, detected: Detected, texts: tuple[str, ...], o: Target, r: Target) -> tuple[Mark, ...]:
+    names = {o.label: o.name, r.label: r.name}
+    return tuple(
+        Mark(item_id=item.item_id, start=found.start, end=found.stop, label=names[found.label])
+        for item, marks, text in zip(unit.items, detected.marks(), texts, strict=True)
+        for found in marks
+        if text.strip()
+    )
+
+
+TRIPLETS = TripletGrader()

@@ -1,0 +1,88 @@
+"""Where the numbers of a table stand: which axis makes rows, which makes columns, and what is compared."""
+
+from collections.abc import Mapping, Sequence
+from itertools import product
+from typing import Any
+
+from remeasure import graders
+from remeasure.models import Model
+from remeasure.settings import Axis, Bench, Cell, Study, StudyRun
+
+AXES: tuple[Axis, ...] = ("bench", "arm", "model", "metric")
+
+
+def of_table(
+    cells: Sequence[Cell],
+    study: Study,
+    benches: Mapping[str, Bench],
+    here: StudyRun,
+    models: Mapping[str, Model],
+) -> dict[str, Any]:
+    """Return the layout of a table as settings of ``make_table``.
+
+    Args:
+        cells: the table's lines of ``cells.tsv``, all of one study.
+        study: its protocol.
+        benches: the benches of the study, with the changes of the run.
+        here: what the run says about it.
+        models: all models of the run.
+
+    Returns:
+        ``cells``: bench, arm and model of every cell; ``metrics``: name, title and better of every metric;
+        ``titles``: by axis and value; ``row_axes`` and ``column_axes``; ``rows`` and ``columns``: what each
+        pins (``at``, axis to value) and its title; ``fixed``: axes that have one value and stand in neither;
+        ``contrasts``: axis, first, second, of those that have cells.
+    """
+    graded = {cell.bench: graders.by_name(benches[cell.bench].grader) for cell in cells}
+    metrics = {metric.name: metric for grader in graded.values() for metric in grader.metrics}
+    values = {
+        "bench": {cell.bench: benches[cell.bench].title for cell in cells},
+        "arm": {cell.arm: study.arms[cell.arm].title for cell in cells},
+        "model": {name: models[name].title for name in here.readers},
+        "metric": {name: metric.title for name, metric in metrics.items()},
+    }
+    shown = [name for name in study.layout.metrics or metrics if name in metrics]
+    wide = values | {"metric": {name: metrics[name].title for name in shown}}
+    rows, columns = list(study.layout.rows), list(study.layout.columns)
+    rest = [axis for axis in AXES if axis not in rows + columns]
+    rows += [axis for axis in rest if len(wide[axis]) > 1]
+    numbers = [
+        {"bench": cell.bench, "arm": cell.arm, "model": model, "metric": metric.name}
+        for cell in cells
+        for model in here.readers
+        for metric in graded[cell.bench].metrics
+    ]
+    return {
+        "cells": [[cell.bench, cell.arm, model] for cell in cells for model in here.readers],
+        "metrics": [
+            {"name": metric.name, "title": metric.title, "better": metric.better}
+            for metric in metrics.values()
+        ],
+        "titles": values,
+        "row_axes": rows,
+        "column_axes": columns,
+        "rows": _places(rows, wide, numbers),
+        "columns": _places(columns, wide, numbers),
+        "fixed": {axis: next(iter(wide[axis])) for axis in rest if len(wide[axis]) == 1},
+        "contrasts": [
+            {"axis": axis, "first": first, "second": second}
+            for axis, pairs in (("arm", study.contrasts), ("model", here.compare))
+            for first, second in pairs
+            if first in values[axis] and second in values[axis]
+        ],
+    }
+
+
+def _places(
+    axes: Sequence[Axis], values: Mapping[str, Mapping[str, str]], numbers: Sequence[Mapping[str, str]]
+) -> list[dict[str, Any]]:
+    """Return one place for every combination of the values of some axes that has a number, in order."""
+    taken = {tuple(number[axis] for axis in axes) for number in numbers}
+    return [
+        {
+            "at": dict(zip(axes, names, strict=True)),
+            "title": ", ".join(values[axis][name] for axis, name in zip(axes, names, strict=True)),
+        }
+        for names in product(*(values[axis] for axis in axes))
+        if names in taken
+    ]

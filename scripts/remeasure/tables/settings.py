@@ -1,0 +1,176 @@
+"""What a table depends on beside its cells, and where each of its numbers stands."""
+
+from typing import Literal, NamedTuple
+
+from msgspec import Struct
+
+from remeasure.errors import RemeasureError
+from remeasure.grading import Bootstrap
+from remeasure.tables.csv_text import decimals
+
+FACTORS = {"percent": 100.0, "share": 1.0}
+"""Units of a table: what a share is multiplied with."""
+ARROWS = {"high": "↑", "low": "↓"}
+"""Which way a metric is better."""
+ONLY_COLUMN = "value"
+"""Name of the one column of a table whose axes all stand in its rows."""
+
+
+class CellKey(NamedTuple):
+    """A cell of a table."""
+
+    bench: str
+    arm: str
+    model: str
+
+
+class NumberKey(NamedTuple):
+    """A number of a table: a cell under one metric."""
+
+    bench: str
+    arm: str
+    model: str
+    metric: str
+
+    @property
+    def cell(self) -> CellKey:
+        """The cell that it belongs to."""
+        return CellKey(*self[:3])
+
+
+class MetricTitle(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A metric as people read it."""
+
+    name: str
+    title: str
+    better: Literal["high", "low"]
+
+    @property
+    def directed(self) -> str:
+        """The title with an arrow in the better direction."""
+        return f"{self.title} {ARROWS[self.better]}"
+
+
+class Place(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A row or a column of the paper's layout."""
+
+    at: dict[str, str]
+    """Axis to value: what all numbers there have in common."""
+    title: str
+
+
+class Pair(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Two values of an axis whose difference is shown: first minus second."""
+
+    axis: Literal["arm", "model"]
+    first: str
+    second: str
+
+
+class TableSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a table depends on beside its cells."""
+
+    table: str
+    run: str
+    study: str
+    title: str
+    run_title: str
+    unit: str
+    decimals: int
+    """How many the table prints."""
+    notes: tuple[str, ...]
+    cells: tuple[CellKey, ...]
+    metrics: tuple[MetricTitle, ...]
+    titles: dict[str, dict[str, str]]
+    """Axis and value to what people call it."""
+    row_axes: tuple[str, ...]
+    column_axes: tuple[str, ...]
+    rows: tuple[Place, ...]
+    columns: tuple[Place, ...]
+    fixed: dict[str, str]
+    """Axes that have one value and stand neither in rows nor in columns."""
+    contrasts: tuple[Pair, ...]
+    not_comparable: tuple[str, ...]
+    """Protocol fields in which the whole run differs from the paper."""
+    bootstrap: Bootstrap
+    protocol: dict[str, tuple[str, str]] = {}
+    """Further protocol fields: ours and the published; those that differ are named."""
+
+    @property
+    def factor(self) -> float:
+        """Multiplier from shares to the table's unit.
+
+        Raises:
+            RemeasureError: the unit is not known.
+        """
+        if self.unit not in FACTORS:
+            raise RemeasureError(
+                f"unit {self.unit!r} of {self.table} is not one of {', '.join(FACTORS)}; correct it"
+            )
+        return FACTORS[self.unit]
+
+    def scaled(self, share: float | None, places: int | None = None) -> str | None:
+        """Return a share in the table's unit, with the table's decimals or others; None stays None."""
+        value = None if share is None else share * self.factor
+        return decimals(value, self.decimals if places is None else places)
+
+    # -- axes ----------------------------------------------------------------------------------------------
+
+    @property
+    def open_axes(self) -> tuple[str, ...]:
+        """The axes of a cell that have several values: what tells one cell from another."""
+        return tuple(
+            axis
+            for place, axis in enumerate(CellKey._fields)
+            if len({cell[place] for cell in self.cells}) > 1
+        )
+
+    def name(self, cell: CellKey) -> str:
+        """Return how a line of text names a cell: bench, arm and, where there are several, model."""
+        several = "model" in self.open_axes
+        return " ".join([cell.bench, cell.arm, *([cell.model] if several else [])])
+
+    def title_of(self, axis: str, value: str) -> str:
+        """Return what people call a value of an axis."""
+        return self.titles[axis][value]
+
+    def metric(self, name: str) -> MetricTitle:
+        """Return a metric by name."""
+        return next(metric for metric in self.metrics if metric.name == name)
+
+    def place_title(self, place: Place, axes: tuple[str, ...]) -> str:
+        """Return the title of a row or column, the metric in it with its direction."""
+        words = [
+            self.metric(value).directed if axis == "metric" else self.title_of(axis, value)
+            for axis, value in ((axis, place.at[axis]) for axis in axes)
+        ]
+        return ", ".join(words) or ONLY_COLUMN.capitalize()
+
+    # -- layout --------------------------------------------------------------------------------------------
+
+    def number_at(self, row: Place, column: Place) -> NumberKey:
+        """Return the number of a row and a column; the table may have no such cell."""
+        at = self.fixed | row.at | column.at
+        return NumberKey(*(at[axis] for axis in NumberKey._fields))
+
+    def row_name(self, place: Place) -> str:
+        """Return what names a row in a file of published values."""
+        return "/".join(place.at[axis] for axis in self.row_axes)
+
+    def column_name(self, place: Place) -> str:
+        """Return a column's name in the header of the wide table and in files of published values."""
+        return ".".join(place.at[axis] for axis in self.column_axes) or ONLY_COLUMN
+
+    def check(self) -> None:
+        """Check that every number has one place.
+
+        Raises:
+            RemeasureError: an axis is neither in rows nor in columns nor fixed.
+        """
+        pinned = {*self.row_axes, *self.column_axes, *self.fixed}
+        missing = [axis for axis in NumberKey._fields if axis not in pinned]
+        if missing:
+            raise RemeasureError(
+                f"{self.table}: the layout says nothing of {', '.join(missing)}; name each axis in row_axes, "
+                "column_axes or fixed"
+            )
