@@ -156,6 +156,14 @@ def test_a_caption_that_is_missing_is_rewarded_as_published_and_left_out_under_s
     assert score.statuses == {"answered": 2, status: 1}
 
 
+@pytest.mark.parametrize("status", ["failed", "not_sent"])
+def test_text_beside_a_failure_is_no_caption(status):
+    (line,), _ = graded([("dog", "cat", "A dog.", (status, "A dog."), "A cat.")], denominator="per_rate")
+    assert line.published.reason == "a=1 b=0 c=0 d=1"
+    assert line.strict.scores["rca"] is None
+    assert {mark.item_id for mark in line.marks} == {"000001-origin", "000001-replaced"}
+
+
 @pytest.mark.parametrize("text", ["", "  \n"])
 def test_an_empty_caption_is_a_state_of_its_own(text):
     (line,), score = graded([("dog", "cat", "A dog.", text, "A cat.")])

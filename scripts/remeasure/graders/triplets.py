@@ -20,6 +20,7 @@ from remeasure.mentions import lexicon as lexicons
 from remeasure.mentions import objects, rates, triplets
 from remeasure.mentions.matching import Matcher
 from remeasure.mentions.objects import Target
+from remeasure.mentions.preparing import Prepared
 from remeasure.mentions.triplets import STATES, Detected
 from remeasure.records import Graded, Item, Mark, Metric, Reading, Response, Status
 
@@ -83,8 +84,11 @@ def caption(response: Response, cut_off: str) -> str:
     """Return what is looked at of a reply.
 
     Edges:
-        No text: the empty string. A cut caption without the end of a sentence stays whole.
+        No text, or no answer at all (failed, not sent): the empty string. A cut caption without the end of a
+        sentence stays whole.
     """
+    if response.status in ("failed", "not_sent"):
+        return ""  # what an import kept beside an error is no caption
     text = response.text or ""
     if response.status != "cut_off" or cut_off == "keep":
         return text
@@ -162,11 +166,12 @@ class TripletGrader:
         texts = tuple(caption(response, options.cut_off) for response in unit.responses)
         problems = [problem_of(response, text) for response, text in zip(unit.responses, texts, strict=True)]
         names = _names(unit)
+        prepared = tuple(map(Prepared, texts))
         detected, targets = {}, {}
         for reading, way in ways.items():
             targets[reading] = way.target(names[0], "o", options), way.target(names[1], "r", options)
             detected[reading] = triplets.detect(
-                texts, *targets[reading], way.matcher, negation=options.negation
+                prepared, *targets[reading], way.matcher, negation=options.negation
             )
         conflict = objects.conflict(*targets["strict"])
         readings = {
