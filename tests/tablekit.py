@@ -1,14 +1,14 @@
 """A small made-up table on disk, with stage records from score back to sources."""
 
-import hashlib
 import json
 from itertools import product
 from pathlib import Path
 
-from remeasure import jsonl
+from remeasure import files, jsonl
 from remeasure.graders import by_name
 from remeasure.grading import Bootstrap, GradeSettings, Tally, score
 from remeasure.records import Graded, Reading, Stage
+from remeasure.tables import published
 
 BENCHES = {
     "nq": "NQ",
@@ -80,6 +80,7 @@ RATES = {
     "cc": ("CC", "low"),
     "mixconf": ("MixConf", "low"),
 }
+NOTHING_PUBLISHED = ",".join(published.COLUMNS) + "\n"
 MODELS = {"small": "A small model", "large": "A large model"}
 
 
@@ -137,8 +138,11 @@ def rates_reading(bits, *, graded=True):
     return Reading(verdict=verdict, score=score, reason="made up", scores=scores)
 
 
-def rates_line(number, bits, *, strict=None, status="answered", strata=None, counts=None):
-    """A triplet; its strict reading has other bits where they are given, and none where it failed."""
+def rates_line(number, bits, *, strict=None, phrase=None, status="answered", strata=None, counts=None):
+    """A triplet; its strict and phrase readings have other bits where they are given.
+
+    A triplet that failed is ungraded in the strict reading; ``phrase=False`` makes it so in that reading.
+    """
     return Graded(
         item_id=f"{number:06}",
         group=f"{number:06}",
@@ -147,7 +151,7 @@ def rates_line(number, bits, *, strict=None, status="answered", strata=None, cou
         grader="triplets@1",
         published=rates_reading(bits),
         strict=rates_reading(strict or bits, graded=status == "answered"),
-        also={"phrase": rates_reading(bits)},
+        also={"phrase": rates_reading(phrase or bits, graded=phrase is not False)},
         strata=strata or {},
         counts=counts or {},
     )
@@ -219,7 +223,7 @@ def write_cell(
 
 
 def digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    return files.sha256_of(path)
 
 
 def write_record(path: Path, stage: str, inputs, outputs, facts=None) -> Path:
@@ -318,9 +322,9 @@ def write_stages(root: Path, folders, answered_by=None):
     }
 
 
-def table_argv(root: Path, files, published: Path, settings):
-    argv = ["--settings", json.dumps(settings), "--published", str(published)]
-    for option, paths in files.items():
+def table_argv(root: Path, cells, printed: Path, settings):
+    argv = ["--settings", json.dumps(settings), "--published", str(printed)]
+    for option, paths in cells.items():
         argv += [option, *map(str, paths)]
     tables = root / "results/embedded/tables"
     for option, suffix in {

@@ -1,3 +1,4 @@
+import hashlib
 import os
 from pathlib import Path
 
@@ -87,3 +88,59 @@ def test_the_bytes_decide_what_an_image_is():
     assert images.media_type(b"\xff\xd8\xff\xe0") == "image/jpeg"
     with pytest.raises(RemeasureError, match="not an image"):
         images.media_type(b"<svg/>")
+
+
+def sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """Two files, one of them deeper."""
+    folder = tmp_path / "images"
+    (folder / "deeper").mkdir(parents=True)
+    (folder / "deeper" / "b.png").write_text("two")
+    (folder / "a.jpg").write_text("one")
+    return folder
+
+
+def test_a_folder_hashes_to_its_sorted_names_and_contents(tree):
+    lines = f"a.jpg\0{sha256('one')}\ndeeper/b.png\0{sha256('two')}\n"
+    assert files.sha256_tree(tree) == files.sha256_of(tree) == sha256(lines)
+    assert files.sha256_of(tree / "a.jpg") == sha256("one")
+
+
+def test_a_folder_s_hash_does_not_depend_on_where_it_lies_or_who_asks(tree, tmp_path, monkeypatch):
+    before = files.sha256_tree(tree)
+    (tree / "empty").mkdir()
+    moved = tree.rename(tmp_path / "elsewhere")
+    (tmp_path / "link").symlink_to(moved)
+    monkeypatch.chdir(tmp_path)
+    assert files.sha256_of(Path("elsewhere")) == files.sha256_of(tmp_path / "link") == before
+
+
+@pytest.mark.parametrize(("name", "text"), [("a.jpg", "One"), ("c.jpg", ""), ("deeper/a.jpg", "one")])
+def test_another_file_another_hash(tree, name, text):
+    before = files.sha256_tree(tree)
+    (tree / name).write_text(text)
+    assert files.sha256_tree(tree) != before
+
+
+def test_links_in_a_folder_count_as_what_they_say_and_lead_nowhere(tree, tmp_path):
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "secret").write_text("secret")
+    for name, target in {"c": "../outside/secret", "d": "../outside", "e": "e", "deeper/f": ".."}.items():
+        (tree / name).symlink_to(target)
+    found = files.sha256_tree(tree)
+    lines = [("a.jpg", "one"), ("c", "../outside/secret"), ("d", "../outside"), ("deeper/b.png", "two")]
+    lines += [("deeper/f", ".."), ("e", "e")]
+    assert found == sha256("".join(f"{name}\0{sha256(text)}\n" for name, text in lines))
+    (outside / "secret").write_text("changed")
+    assert files.sha256_tree(tree) == found
+
+
+def test_a_pipe_in_a_folder_is_one_sentence_and_not_waited_for(tree):
+    os.mkfifo(tree / "pipe")
+    with pytest.raises(RemeasureError, match="pipe: neither a file nor a folder nor a link; take it away"):
+        files.sha256_tree(tree)

@@ -41,12 +41,11 @@ def read_table(path: Path, columns: Sequence[str] | None = None) -> tuple[list[s
     try:
         with open(path, encoding="utf-8", newline="") as stream:
             reader = csv.DictReader(stream)
-            rows = list(reader)
+            found, rows = list(reader.fieldnames or []), list(reader)
     except OSError as error:
         raise unreadable(path, error) from None
     except (UnicodeDecodeError, csv.Error) as error:
         raise RemeasureError(f"{path}: not a CSV file in UTF-8 ({error}); save it as one") from None
-    found = list(reader.fieldnames or [])
     if columns is not None and found != list(columns):
         raise RemeasureError(
             f"{path} line 1: columns are {found}, expected {list(columns)}; correct the header"

@@ -77,7 +77,8 @@ def _foot(cells: Cells, settings: TableSettings) -> tuple[list[str], list[str]]:
     """Return what stands below the panels: what is what, and what failed."""
     room = (WIDTH_IN - 2 * LEFT_IN) * PT_PER_IN
     shaded = [m.title for m in settings.metrics if any(c.score.headline == m.name for c in cells.values())]
-    text = f"Beside each point: value, and units in the denominator. Shaded: {', '.join(shaded)}."
+    text = "Beside each point: value, and units in the denominator. Shaded: the headline metric, "
+    text += f"{', '.join(shaded)}."
     lines = failure_lines(cells, settings)
     if not lines:
         text += " No answer failed."
@@ -101,10 +102,6 @@ def size_in(cells: Cells, settings: TableSettings) -> tuple[float, float]:
     """Return width and height of the picture below a header of one line each, in inches."""
     size = _size(cells, settings)
     return WIDTH_IN, 0.5 + 0.24 + size.n_down * size.pitch + size.foot
-
-
-def _colour(column: Place, settings: TableSettings) -> str:
-    return BETTER[settings.metric(column.at["metric"]).better]
 
 
 def _point(axes: Any, place: int, cell: Cell, key: NumberKey, settings: TableSettings) -> None:
@@ -169,18 +166,10 @@ def _panel(
         there = published.get(key)
         if there and not differing(cell.score, there, settings):
             axes.plot(there.value, place, marker="D", markersize=4.2, color="white", mec=INK, zorder=6)
-    axes.annotate(
-        plain("\n".join(title)),
-        (0, 1),
-        xycoords="axes fraction",
-        xytext=(0, 15),
-        textcoords="offset points",
-        va="bottom",
-        fontsize=TITLE_PT,
-        fontweight="bold",
-        linespacing=1.1,
-    )
-    _subtitle(axes, f"{'higher' if metric.better == 'high' else 'lower'} is better", BETTER[metric.better])
+    for number, line in enumerate(reversed(title)):
+        _above(axes, 17 + 11.2 * number, line, fontsize=TITLE_PT, fontweight="bold")
+    words = f"{'higher' if metric.better == 'high' else 'lower'} is better"
+    _above(axes, 6.5, words, fontsize=7, color=BETTER[metric.better])
     axes.set_facecolor(SHADE if headline else "white")
     axes.set_xlim(0, factor)
     axes.set_ylim(len(settings.rows) - 0.5, -0.5)
@@ -196,16 +185,15 @@ def _panel(
         axes.spines[side].set_visible(False)
 
 
-def _subtitle(axes: Any, text: str, colour: str) -> None:
+def _above(axes: Any, up_pt: float, text: str, **style: Any) -> None:
     axes.annotate(
-        text,
+        plain(text),
         (0, 1),
         xycoords="axes fraction",
-        xytext=(0, 5),
+        xytext=(0, up_pt),
         textcoords="offset points",
-        va="bottom",
-        fontsize=7,
-        color=colour,
+        va="baseline",
+        **style,
     )
 
 

@@ -1,5 +1,6 @@
 """What all pictures of tables share: colours, letters, measured text, words for who cannot see them."""
 
+import functools
 from html import escape
 from typing import Any
 
@@ -27,15 +28,14 @@ STYLE = {
 PT_PER_IN = 72.0
 
 
+@functools.cache
 def width_pt(text: str, size_pt: float, weight: str = "normal") -> float:
     """Return how wide a line of text is drawn, in points."""
     from matplotlib.font_manager import FontProperties
-    from matplotlib.textpath import TextPath
+    from matplotlib.textpath import text_to_path
 
-    if not text.strip():
-        return 0.0
-    font = FontProperties(family="DejaVu Sans", weight=weight)
-    return float(TextPath((0, 0), text.replace("$", "S"), size=size_pt, prop=font).get_extents().width)
+    font = FontProperties(family="DejaVu Sans", weight=weight, size=size_pt)
+    return float(text_to_path.get_text_width_height_descent(text, font, ismath=False)[0])
 
 
 def wrapped(text: str, room_pt: float, size_pt: float, n_lines: int, weight: str = "normal") -> list[str]:
