@@ -1,4 +1,4 @@
-"""Images decoded whole: what is usable and what is not, remembered by content; transparent ones made opaque."""
+"""Images decoded whole: what is usable and what is not, remembered by content; transparent ones on white."""
 
 import io
 import logging

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from imagekit import OPTIONS, folder, named, picture, store, triplet
+from remeasure.errors import RemeasureError
 from remeasure.image_tree import open_tree
 from remeasure.looking import look_at_all
 from remeasure.mentions.objects import canonical_name
@@ -26,7 +27,7 @@ from remeasure.studies.tosc_triplets import Triplet
 FILES = ["TOSC_dataset.jsonl", "insertions.jsonl", "index_report.json"]
 
 
-# -- names -----------------------------------------------------------------------------------------------------
+# -- names --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -126,7 +127,7 @@ def test_a_name_that_was_put_together_is_taken_apart_again(index, zeros, origina
     assert parse(f"{number}_masked_{original}_repair.png") == (index, "removed", original, None)
 
 
-# -- triplets --------------------------------------------------------------------------------------------------
+# -- triplets -----------------------------------------------------------------------------------------------
 
 
 def settings(**changes) -> Settings:
@@ -170,7 +171,7 @@ def test_a_complete_triplet_is_one_line_with_exactly_the_fields_of_the_card(tmp_
         "original_raw": "hot dog",
         "replacement_raw": "sports_car",
         "images": paths,
-        "size": {state: [8, 6] for state in paths},
+        "size": {state: (8, 6) for state in paths},
         "o_class": "hot dog",
         "r_class": None,
         "overlap": "none",
@@ -303,13 +304,12 @@ def test_objects_that_no_caption_can_tell_apart_are_a_conflict(tmp_path, origina
     assert said in conflict.problem
 
 
-@pytest.mark.parametrize(
-    "broken", [b"", b"no image", picture("JPEG")[:200], picture("JPEG")[:-30] + b"\0" * 4]
-)
+LARGE = picture("JPEG", size=(64, 64))
+
+
+@pytest.mark.parametrize("broken", [b"", b"no image", LARGE[: len(LARGE) // 2]])
 def test_an_image_that_cannot_be_decoded_counts_as_missing(tmp_path, broken):
-    big = picture("JPEG", size=(64, 64))
-    cut = {b"": b"", b"no image": b"no image"}.get(broken, big[: len(big) // 2])
-    found, told = report(tmp_path, triplet(1) | triplet(2) | {named("2.jpg"): cut})
+    found, told = report(tmp_path, triplet(1) | triplet(2) | {named("2.jpg"): broken})
     assert [line.index for line in found.files[0]] == [1]
     assert [one.image for one in told.unreadable] == [named("2.jpg")]
     assert [(one.index, one.missing) for one in told.incomplete] == [(2, ["origin"])]
@@ -365,12 +365,12 @@ def test_every_other_file_is_listed_with_its_reason(tmp_path):
         (named(".17.jpg"), "is hidden"),
         (named("readme.txt"), "has no name of the benchmark"),
     ]
-    assert [one.image for one in told.errors] == [named("8_masked_dog.png"), named("8_masked__repair.png")][
-        ::1
-    ] or True
-    assert sorted(one.problem for one in told.errors) == [
-        "has an empty object name",
-        "has no state: neither `_repair` nor `_insert_` and a name at its end",
+    assert [(one.image, one.problem) for one in told.errors] == [
+        (named("8_masked__repair.png"), "has an empty object name"),
+        (
+            named("8_masked_dog.png"),
+            "has no state: neither `_repair` nor `_insert_` and a name at its end",
+        ),
     ]
     assert [one.image for one in told.refused] == ["benchmark/a\\nb.jpg", named("9.jpg")]
     assert (told.n_ignored, told.n_errors, told.n_refused, told.n_complete) == (3, 2, 2, 1)
@@ -418,14 +418,12 @@ def test_an_index_without_any_complete_triplet_is_an_error(tmp_path, files):
 
 
 def test_a_lexicon_that_changed_is_an_error(tmp_path):
-    from remeasure.errors import RemeasureError
-
     other = OPTIONS["lexicon"] | {"sha256": "0" * 64}
     with pytest.raises(RemeasureError, match="the settings say 000000000000"):
         report(tmp_path, triplet(1), lexicon=other)
 
 
-# -- the stage -------------------------------------------------------------------------------------------------
+# -- the stage ----------------------------------------------------------------------------------------------
 
 
 def run(tmp_path, monkeypatch, source, **changes) -> int:
@@ -450,7 +448,7 @@ def test_the_script_writes_the_files_and_ends_its_log_with_the_counts(tmp_path, 
     assert [json.loads(line)["index"] for line in first[0].splitlines()] == [1, 2]
     record = json.loads((tmp_path / "index_images.json").read_bytes())
     assert record["counts"]["complete"] == 2 and record["counts"]["ignored"] == 1
-    assert list(record["inputs"]) == ["images"] and list(record["outputs"]) == FILES
+    assert list(record["inputs"]) == ["images"] and set(record["outputs"]) == set(FILES)
     for path in source.rglob("*.png"):
         os.utime(path, (1, 1))  # times leave no trace
     assert run(tmp_path, monkeypatch, "images", expected=5969) == 0
