@@ -143,8 +143,8 @@ def _check_cell(run: str, plan: Plan, cell: Cell, made: set[str], place: str) ->
     for path in plan.prompts_elsewhere(run, cell.study):
         if path not in made:
             raise RemeasureError(
-                f"{place}: studies.{cell.study}.prompts: no source {path}{did_you_mean(path, made)}; add it to "
-                "config/sources_by_hand.tsv or correct elsewhere.yaml of the profile"
+                f"{place}: studies.{cell.study}.prompts: no source {path}{did_you_mean(path, made)}; add it "
+                "to config/sources_by_hand.tsv or correct elsewhere.yaml of the profile"
             )
     plan.published_sha256(cell.table)
     if plan.has_judge(run, cell.study, cell.bench):

@@ -55,9 +55,12 @@ def load(files: PromptFiles) -> dict[str, str]:
             raise jsonl.unreadable(Path(path), error) from None
         found = sha256_bytes(data)
         if found != files.sha256[name]:
+            repair = "rerun from the workflow, or restore the file"
+            if is_elsewhere(path):
+                repair = "put the right wording there to the byte: config/sources_by_hand.tsv describes it"
             raise RemeasureError(
                 f"{path}: prompt {name!r} has SHA-256 {found[:12]}…, the settings say "
-                f"{files.sha256[name][:12]}…; rerun from the workflow, or restore the file"
+                f"{files.sha256[name][:12]}…; {repair}"
             )
         try:
             texts[name] = data.decode("utf-8")
