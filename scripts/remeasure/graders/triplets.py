@@ -28,6 +28,8 @@ from remeasure.records import Graded, Item, Mark, Metric, Reading, Response, Sta
 _WORST_FIRST: tuple[Status, ...] = ("not_sent", "failed", "refused", "cut_off", "answered")
 _UNUSABLE = ("failed", "refused", "not_sent")
 _SENTENCE_ENDS = ".!?"
+# Nothing was asked: no reading can count it, however it treats captions that failed.
+_NO_IMAGE = "has no image"
 # Which captions a metric looks at, by place: a missing one leaves the metric without a value.
 _LOOKS_AT = {
     "opa": (0,),
@@ -163,9 +165,15 @@ class TripletGrader:
                 rates.check_identities({name: number.value for name, number in numbers.items()})
 
     def _grade(self, unit: Unit, options: Options, ways: Mapping[str, Way]) -> Graded:
-        texts = tuple(caption(response, options.cut_off) for response in unit.responses)
-        problems = [problem_of(response, text) for response, text in zip(unit.responses, texts, strict=True)]
         names = _names(unit)
+        given = {item.meta["state"]: answer for item, answer in zip(unit.items, unit.responses, strict=True)}
+        answers = [given.get(state) for state in STATES]
+        texts = tuple(caption(answer, options.cut_off) if answer else "" for answer in answers)
+        no_image = [None if answer else _NO_IMAGE for answer in answers]
+        problems = [
+            problem_of(answer, text) if answer else _NO_IMAGE
+            for answer, text in zip(answers, texts, strict=True)
+        ]
         prepared = tuple(map(Prepared, texts))
         detected, targets = {}, {}
         for reading, way in ways.items():
@@ -176,7 +184,7 @@ class TripletGrader:
         conflict = objects.conflict(*targets["strict"])
         readings = {
             reading: _reading(
-                detected[reading], conflict, [None] * 3 if way.keeps_missing else problems, options
+                detected[reading], conflict, no_image if way.keeps_missing else problems, options
             )
             for reading, way in ways.items()
         }
@@ -197,7 +205,7 @@ class TripletGrader:
                 "denied_mentions": n_denied,
                 "head_matches": sum(detected["strict"].head_match().values()),
             },
-            marks=_marks(unit, detected["strict"], texts, o, r),
+            marks=_marks(unit, detected["strict"], o, r),
         )
 
 
@@ -211,14 +219,15 @@ def _names(unit: Unit) -> tuple[str, str]:
     Raises:
         RemeasureError: the unit is no triplet, or its items name no objects.
     """
-    states = tuple(item.meta.get("state") for item in unit.items)
+    states = [item.meta.get("state") for item in unit.items]
     named = {(item.meta.get("original"), item.meta.get("replacement")) for item in unit.items}
     names = named.pop() if len(named) == 1 else (None, None)
-    if states != STATES or not all(isinstance(name, str) and name for name in names):
+    known = [state for state in STATES if state in states]
+    if states != known or not all(isinstance(name, str) and name for name in names):
         raise RemeasureError(
             f"unit {unit.unit_id!r}: has the states {', '.join(map(str, states))} and the objects "
-            f"{names[0]!r} and {names[1]!r}; expected one image each of {', '.join(STATES)} with the same "
-            "`original` and `replacement` in meta; correct the items"
+            f"{names[0]!r} and {names[1]!r}; expected one image each of {', '.join(STATES)}, in this order "
+            "and with the same `original` and `replacement` in meta; correct the items"
         )
     return names
 
@@ -257,13 +266,13 @@ def _lacks(metric: str, problems: list[str | None], denominator: str) -> bool:
     return any(problems[place] is not None for place in looked_at)
 
 
-def _marks(unit: Unit, detected: Detected, texts: tuple[str, ...], o: Target, r: Target) -> tuple[Mark, ...]:
+def _marks(unit: Unit, detected: Detected, o: Target, r: Target) -> tuple[Mark, ...]:
     names = {o.label: o.name, r.label: r.name}
+    marks = dict(zip(STATES, detected.marks(), strict=True))
     return tuple(
         Mark(item_id=item.item_id, start=found.start, end=found.stop, label=names[found.label])
-        for item, marks, text in zip(unit.items, detected.marks(), texts, strict=True)
-        for found in marks
-        if text.strip()
+        for item in unit.items
+        for found in marks[item.meta["state"]]
     )
 
 
