@@ -47,12 +47,13 @@ def disc(colour: str) -> bytes:
 def wheels(folder: Path, wanted: scenes.SceneSettings) -> tuple[Path, Path]:
     """Two data wheels with grey panoramas and red objects."""
     places, objects = folder / "panoramas.zip", folder / "objects.zip"
+    grey = png(Image.new("RGB", (128, 64), "grey"))
     with zipfile.ZipFile(places, "w") as store:
         for name in wanted.places:
-            store.writestr(f"p/_assets/hdri/{name}.jpg", png(Image.new("RGB", (128, 64), "grey")))
+            store.writestr(zipfile.ZipInfo(f"p/_assets/hdri/{name}.jpg"), grey)
     with zipfile.ZipFile(objects, "w") as store:
         for code in wanted.objects.values():
-            store.writestr(f"t/assets/72x72/{code}.png", disc("red"))
+            store.writestr(zipfile.ZipInfo(f"t/assets/72x72/{code}.png"), disc("red"))
     return places, objects
 
 
