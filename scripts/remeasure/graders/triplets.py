@@ -27,6 +27,8 @@ from remeasure.records import Graded, Item, Mark, Metric, Reading, Response, Sta
 # From bad to good: the status of a unit is its worst.
 _WORST_FIRST: tuple[Status, ...] = ("not_sent", "failed", "refused", "cut_off", "answered")
 _UNUSABLE = ("failed", "refused", "not_sent")
+# Of a triplet that was indexed without one of its images: no caption in any reading.
+_NO_IMAGE = "without image"
 _SENTENCE_ENDS = ".!?"
 # Which captions a metric looks at, by place: a missing one leaves the metric without a value.
 _LOOKS_AT = {
@@ -75,8 +77,10 @@ class Way(Struct, frozen=True):
     keeps_missing: bool
     """Whether a caption that is missing counts as one that mentions nothing."""
 
-    def target(self, name: str, side: Literal["o", "r"], options: Options) -> Target:
-        """Return what to look for."""
+    def target(self, name: str | None, side: Literal["o", "r"], options: Options) -> Target:
+        """Return what to look for; nothing where there is no name, because no image shows the object."""
+        if name is None:
+            return Target("", side, None, None, ())
         return objects.resolve(name, side, self.lexicon, unknown_objects=options.unknown_objects)
 
 
@@ -163,9 +167,15 @@ class TripletGrader:
                 rates.check_identities({name: number.value for name, number in numbers.items()})
 
     def _grade(self, unit: Unit, options: Options, ways: Mapping[str, Way]) -> Graded:
-        texts = tuple(caption(response, options.cut_off) for response in unit.responses)
-        problems = [problem_of(response, text) for response, text in zip(unit.responses, texts, strict=True)]
         names = _names(unit)
+        shown = {item.meta["state"]: place for place, item in enumerate(unit.items)}
+        replies = [unit.responses[shown[state]] if state in shown else None for state in STATES]
+        texts = tuple(caption(reply, options.cut_off) if reply else "" for reply in replies)
+        not_shown = [None if reply else _NO_IMAGE for reply in replies]
+        problems = [
+            problem_of(reply, text) if reply else _NO_IMAGE
+            for reply, text in zip(replies, texts, strict=True)
+        ]
         prepared = tuple(map(Prepared, texts))
         detected, targets = {}, {}
         for reading, way in ways.items():
@@ -176,7 +186,7 @@ class TripletGrader:
         conflict = objects.conflict(*targets["strict"])
         readings = {
             reading: _reading(
-                detected[reading], conflict, [None] * 3 if way.keeps_missing else problems, options
+                detected[reading], conflict, not_shown if way.keeps_missing else problems, options
             )
             for reading, way in ways.items()
         }
@@ -197,7 +207,7 @@ class TripletGrader:
                 "denied_mentions": n_denied,
                 "head_matches": sum(detected["strict"].head_match().values()),
             },
-            marks=_marks(unit, detected["strict"], texts, o, r),
+            marks=_marks(unit, detected["strict"], o, r),
         )
 
 
@@ -205,22 +215,26 @@ def _number(metric: Metric, reading: str):
     return {"published": metric.published, "strict": metric.strict, **metric.also}[reading]
 
 
-def _names(unit: Unit) -> tuple[str, str]:
-    """Return the canonical names of the two objects.
+def _names(unit: Unit) -> tuple[str, str | None]:
+    """Return the canonical names of the two objects; of the second null where no image shows it.
 
     Raises:
-        RemeasureError: the unit is no triplet, or its items name no objects.
+        RemeasureError: the unit is no triplet, or its items name no objects. An image may be missing only
+            where the items say so (meta ``without``).
     """
-    states = tuple(item.meta.get("state") for item in unit.items)
+    states = [item.meta.get("state") for item in unit.items]
+    without = unit.items[0].meta.get("without", [])
+    expected = [state for state in STATES if state not in without]
     named = {(item.meta.get("original"), item.meta.get("replacement")) for item in unit.items}
-    names = named.pop() if len(named) == 1 else (None, None)
-    if states != STATES or not all(isinstance(name, str) and name for name in names):
+    original, replacement = named.pop() if len(named) == 1 else (None, None)
+    needed = [original] if replacement is None and "replaced" in without else [original, replacement]
+    if states != expected or not all(isinstance(name, str) and name for name in needed):
         raise RemeasureError(
             f"unit {unit.unit_id!r}: has the states {', '.join(map(str, states))} and the objects "
-            f"{names[0]!r} and {names[1]!r}; expected one image each of {', '.join(STATES)} with the same "
-            "`original` and `replacement` in meta; correct the items"
+            f"{original!r} and {replacement!r}; expected one image each of {', '.join(expected)} with the "
+            "same `original` and `replacement` in meta; correct the items"
         )
-    return names
+    return original, replacement
 
 
 def _reading(
@@ -257,13 +271,13 @@ def _lacks(metric: str, problems: list[str | None], denominator: str) -> bool:
     return any(problems[place] is not None for place in looked_at)
 
 
-def _marks(unit: Unit, detected: Detected, texts: tuple[str, ...], o: Target, r: Target) -> tuple[Mark, ...]:
+def _marks(unit: Unit, detected: Detected, o: Target, r: Target) -> tuple[Mark, ...]:
     names = {o.label: o.name, r.label: r.name}
+    by_state = dict(zip(STATES, detected.marks(), strict=True))
     return tuple(
         Mark(item_id=item.item_id, start=found.start, end=found.stop, label=names[found.label])
-        for item, marks, text in zip(unit.items, detected.marks(), texts, strict=True)
-        for found in marks
-        if text.strip()
+        for item in unit.items
+        for found in by_state[item.meta["state"]]
     )
 
 
