@@ -27,9 +27,9 @@ from remeasure.records import Graded, Item, Mark, Metric, Reading, Response, Sta
 # From bad to good: the status of a unit is its worst.
 _WORST_FIRST: tuple[Status, ...] = ("not_sent", "failed", "refused", "cut_off", "answered")
 _UNUSABLE = ("failed", "refused", "not_sent")
-# Of a triplet that was indexed without one of its images: no caption in any reading.
-_NO_IMAGE = "without image"
 _SENTENCE_ENDS = ".!?"
+# Nothing was asked: no reading can count it, however it treats captions that failed.
+_NO_IMAGE = "has no image"
 # Which captions a metric looks at, by place: a missing one leaves the metric without a value.
 _LOOKS_AT = {
     "opa": (0,),
@@ -78,7 +78,7 @@ class Way(Struct, frozen=True):
     """Whether a caption that is missing counts as one that mentions nothing."""
 
     def target(self, name: str | None, side: Literal["o", "r"], options: Options) -> Target:
-        """Return what to look for; nothing where there is no name, because no image shows the object."""
+        """Return what to look for; nothing without a name, which an object has that no image shows."""
         if name is None:
             return Target("", side, None, None, ())
         return objects.resolve(name, side, self.lexicon, unknown_objects=options.unknown_objects)
@@ -168,13 +168,13 @@ class TripletGrader:
 
     def _grade(self, unit: Unit, options: Options, ways: Mapping[str, Way]) -> Graded:
         names = _names(unit)
-        shown = {item.meta["state"]: place for place, item in enumerate(unit.items)}
-        replies = [unit.responses[shown[state]] if state in shown else None for state in STATES]
-        texts = tuple(caption(reply, options.cut_off) if reply else "" for reply in replies)
-        not_shown = [None if reply else _NO_IMAGE for reply in replies]
+        given = {item.meta["state"]: answer for item, answer in zip(unit.items, unit.responses, strict=True)}
+        answers = [given.get(state) for state in STATES]
+        texts = tuple(caption(answer, options.cut_off) if answer else "" for answer in answers)
+        no_image = [None if answer else _NO_IMAGE for answer in answers]
         problems = [
-            problem_of(reply, text) if reply else _NO_IMAGE
-            for reply, text in zip(replies, texts, strict=True)
+            problem_of(answer, text) if answer else _NO_IMAGE
+            for answer, text in zip(answers, texts, strict=True)
         ]
         prepared = tuple(map(Prepared, texts))
         detected, targets = {}, {}
@@ -186,7 +186,7 @@ class TripletGrader:
         conflict = objects.conflict(*targets["strict"])
         readings = {
             reading: _reading(
-                detected[reading], conflict, not_shown if way.keeps_missing else problems, options
+                detected[reading], conflict, no_image if way.keeps_missing else problems, options
             )
             for reading, way in ways.items()
         }
@@ -216,25 +216,23 @@ def _number(metric: Metric, reading: str):
 
 
 def _names(unit: Unit) -> tuple[str, str | None]:
-    """Return the canonical names of the two objects; of the second null where no image shows it.
+    """Return the canonical names of the two objects; the second may be null where no image shows it.
 
     Raises:
-        RemeasureError: the unit is no triplet, or its items name no objects. An image may be missing only
-            where the items say so (meta ``without``).
+        RemeasureError: the unit is no triplet, or its items name no objects.
     """
     states = [item.meta.get("state") for item in unit.items]
-    without = unit.items[0].meta.get("without", [])
-    expected = [state for state in STATES if state not in without]
     named = {(item.meta.get("original"), item.meta.get("replacement")) for item in unit.items}
-    original, replacement = named.pop() if len(named) == 1 else (None, None)
-    needed = [original] if replacement is None and "replaced" in without else [original, replacement]
-    if states != expected or not all(isinstance(name, str) and name for name in needed):
+    names = named.pop() if len(named) == 1 else (None, None)
+    known = [state for state in STATES if state in states]
+    needed = names if "replaced" in states or names[1] is not None else names[:1]
+    if states != known or not all(isinstance(name, str) and name for name in needed):
         raise RemeasureError(
             f"unit {unit.unit_id!r}: has the states {', '.join(map(str, states))} and the objects "
-            f"{original!r} and {replacement!r}; expected one image each of {', '.join(expected)} with the "
-            "same `original` and `replacement` in meta; correct the items"
+            f"{names[0]!r} and {names[1]!r}; expected one image each of {', '.join(STATES)}, in this order "
+            "and with the same `original` and `replacement` in meta; correct the items"
         )
-    return original, replacement
+    return names
 
 
 def _reading(
@@ -273,11 +271,11 @@ def _lacks(metric: str, problems: list[str | None], denominator: str) -> bool:
 
 def _marks(unit: Unit, detected: Detected, o: Target, r: Target) -> tuple[Mark, ...]:
     names = {o.label: o.name, r.label: r.name}
-    by_state = dict(zip(STATES, detected.marks(), strict=True))
+    marks = dict(zip(STATES, detected.marks(), strict=True))
     return tuple(
         Mark(item_id=item.item_id, start=found.start, end=found.stop, label=names[found.label])
         for item in unit.items
-        for found in by_state[item.meta["state"]]
+        for found in marks[item.meta["state"]]
     )
 
 

@@ -161,9 +161,8 @@ def _item(item: Item, pictures: Sequence[str], common: Sequence[str]) -> str:
     ]
     if item.question:
         parts.append(f"<p>{marked(item.question, ())}</p>")
-    parts.append(
-        f'<p class="faint"><code>{visible(item.item_id)}</code><br>{_facts(item, [name for name in item.meta if name not in common])}</p>'
-    )
+    facts = _facts(item, [name for name in item.meta if name not in common])
+    parts.append(f'<p class="faint"><code>{visible(item.item_id)}</code><br>{facts}</p>')
     return f"<th>{''.join(parts)}</th>"
 
 

@@ -23,11 +23,9 @@ def from_row(row: Triplet, ref: Callable[[str, str], ImageRef]) -> tuple[Item, .
         ref: gives the reference to an image from its path in the collection and its hash.
 
     Edges:
-        A triplet of the policy ``available`` may have fewer items, which say so (meta ``without``).
+        A triplet of the policy ``available`` may have fewer items.
     """
     name = triplet_id(row.index)
-    missing = [state for state in STATES if state not in row.images]
-    without = {"without": missing} if missing else {}
     return tuple(
         Item(
             item_id=f"{name}-{state}",
@@ -42,7 +40,6 @@ def from_row(row: Triplet, ref: Callable[[str, str], ImageRef]) -> tuple[Item, .
                 "overlap": row.overlap,
                 "o_class": row.o_class,
                 "r_class": row.r_class,
-                **without,
             },
         )
         for state in STATES
