@@ -77,8 +77,10 @@ class Way(Struct, frozen=True):
     keeps_missing: bool
     """Whether a caption that is missing counts as one that mentions nothing."""
 
-    def target(self, name: str, side: Literal["o", "r"], options: Options) -> Target:
-        """Return what to look for."""
+    def target(self, name: str | None, side: Literal["o", "r"], options: Options) -> Target:
+        """Return what to look for; nothing without a name, which an object has that no image shows."""
+        if name is None:
+            return Target("", side, None, None, ())
         return objects.resolve(name, side, self.lexicon, unknown_objects=options.unknown_objects)
 
 
@@ -213,8 +215,8 @@ def _number(metric: Metric, reading: str):
     return {"published": metric.published, "strict": metric.strict, **metric.also}[reading]
 
 
-def _names(unit: Unit) -> tuple[str, str]:
-    """Return the canonical names of the two objects.
+def _names(unit: Unit) -> tuple[str, str | None]:
+    """Return the canonical names of the two objects; the second may be null where no image shows it.
 
     Raises:
         RemeasureError: the unit is no triplet, or its items name no objects.
@@ -223,7 +225,8 @@ def _names(unit: Unit) -> tuple[str, str]:
     named = {(item.meta.get("original"), item.meta.get("replacement")) for item in unit.items}
     names = named.pop() if len(named) == 1 else (None, None)
     known = [state for state in STATES if state in states]
-    if states != known or not all(isinstance(name, str) and name for name in names):
+    needed = names if "replaced" in states or names[1] is not None else names[:1]
+    if states != known or not all(isinstance(name, str) and name for name in needed):
         raise RemeasureError(
             f"unit {unit.unit_id!r}: has the states {', '.join(map(str, states))} and the objects "
             f"{names[0]!r} and {names[1]!r}; expected one image each of {', '.join(STATES)}, in this order "

@@ -26,10 +26,10 @@ from remeasure.studies.tosc_report import (
     Contradiction,
     Doubled,
     Incomplete,
+    IndexReport,
     Odd,
     OpenObject,
     Problem,
-    Report,
     counts,
     lines,
     summary,
@@ -305,7 +305,7 @@ def _report(
     members: Members,
     settings: Settings,
     lexicon: Lexicon,
-) -> Report:
+) -> IndexReport:
     files = _all(found.triplets)
     good = [one for one in files if _is_good(seen, one)]
     by_state = Counter(one.name.state for one in good)
@@ -314,7 +314,7 @@ def _report(
         Problem(image=one.path, problem=problem) for one in files if (problem := seen[one.path].problem)
     ]
     n_complete = len(members.complete)
-    return Report(
+    return IndexReport(
         images={state: by_state[state] for state in STATES},
         expected=settings.expected,
         expected_met=None if settings.expected is None else n_complete == settings.expected,
@@ -369,7 +369,7 @@ def _open_objects(triplets: Sequence[Triplet], lexicon: Lexicon) -> list[OpenObj
     ]
 
 
-def _error(report: Report, settings: Settings, lexicon: Lexicon) -> str | None:
+def _error(report: IndexReport, settings: Settings, lexicon: Lexicon) -> str | None:
     """Return why there must be no index; null where there may be one."""
     if settings.fail_on_conflict and report.n_conflicting:
         return (

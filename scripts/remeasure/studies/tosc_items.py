@@ -23,7 +23,7 @@ def from_row(row: Triplet, ref: Callable[[str, str], ImageRef]) -> tuple[Item, .
         ref: gives the reference to an image from its path in the collection and its hash.
 
     Edges:
-        A triplet of the policy ``available`` has fewer items.
+        A triplet of the policy ``available`` may have fewer items.
     """
     name = triplet_id(row.index)
     return tuple(

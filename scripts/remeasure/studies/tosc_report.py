@@ -70,7 +70,7 @@ class OpenObject(Record, kw_only=True):
     """Indexed triplets that it is in."""
 
 
-class Report(Record, kw_only=True):
+class IndexReport(Record, kw_only=True):
     """``index_report.json``: everything that was found, and what became of it."""
 
     images: dict[State, int]
@@ -109,7 +109,7 @@ class Report(Record, kw_only=True):
     open_objects: list[OpenObject]
 
 
-def counts(report: Report) -> dict[str, int]:
+def counts(report: IndexReport) -> dict[str, int]:
     """Return what the stage record says."""
     plain: dict[str, Any] = msgspec.structs.asdict(report)
     found = {name.removeprefix("n_"): plain[name] for name in plain if name.startswith("n_")}
@@ -118,7 +118,7 @@ def counts(report: Report) -> dict[str, int]:
     return found | {"size_mismatch": report.size_mismatch, "composited": len(report.composited)}
 
 
-def lines(report: Report) -> list[str]:
+def lines(report: IndexReport) -> list[str]:
     """Return one line for everything that keeps a triplet from being used, or that should be looked at."""
     found = [f"triplet {one.index}: {one.problem} ({', '.join(one.images)})" for one in report.name_conflicts]
     found += [
@@ -133,7 +133,7 @@ def lines(report: Report) -> list[str]:
     return found
 
 
-def summary(report: Report) -> str:
+def summary(report: IndexReport) -> str:
     """Return the last line of the log."""
     expected = {None: "no number expected", True: "as expected", False: f"{report.expected} expected"}
     return (
