@@ -425,7 +425,7 @@ class Plan(AskingPlan):
             "run_title": self.run(run).title,
             "unit": study.unit,
             "decimals": study.decimals,
-            "notes": study.notes,
+            "notes": study.notes + here.notes,
             **found,
             "not_comparable": self._not_comparable(run, name),
             "bootstrap": BOOTSTRAP,
@@ -467,7 +467,7 @@ class Plan(AskingPlan):
         return {
             "run": run,
             "title": study.title,
-            "lines": [self.run(run).title, *study.notes],
+            "lines": [self.run(run).title, *study.notes, *self.study_run(run, name).notes],
             "benches": [{"name": bench, "title": study.benches[bench].title} for bench in benches],
             "graders": {bench: self.bench(run, name, bench).grader for bench in benches},
             "cells": [

@@ -120,6 +120,8 @@ class StudyRun(Settings, kw_only=True):
     """How the lists of the text and the photo encoder are put together, where there is a photo encoder."""
     benches: dict[str, dict[str, Any]] = {}
     """Settings of single benches that differ from ``config/studies/<study>.yaml`` in this run."""
+    notes: list[str] = []
+    """What a reader of this run's table must know beside its numbers, after the study's own notes."""
     shards: dict[str, Pieces] = {}
     """Into how many jobs the reader's requests of a bench (``nq``) or a cell (``nq/base``) are split."""
 

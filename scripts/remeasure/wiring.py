@@ -148,8 +148,13 @@ class Wiring(Places):
         return named | {"facts": verified(corpus.facts)}
 
     def source(self, run: str, study: str) -> Any:
-        """The images that a study's index lists."""
-        return verified(self.plan.source(run, study))
+        """The images that a study's index lists.
+
+        Images that a rule of ours makes are not ancient: others may come after a change of its settings, and
+        nothing may read the old ones meanwhile.
+        """
+        path = self.plan.source(run, study)
+        return path if lineage.is_made(path) else verified(path)
 
     def search(self, wildcards) -> dict[str, Any]:
         """Indexes and query encoders of an arm."""
