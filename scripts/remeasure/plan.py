@@ -449,7 +449,12 @@ class Plan(AskingPlan):
     def _not_comparable(self, run: str, study: str) -> list[str]:
         """Return in what a study of a run differs from the paper: not in a part that it does not have."""
         here = self.study_run(run, study)
-        without = {"judge": here.judge is None, "encoder": not here.encoders}
+        without = {
+            "judge": here.judge is None,
+            "encoder": not here.encoders,
+            "text": here.corpus is None,
+            "prompts": here.prompts == "published",
+        }
         return [field for field in self.run(run).not_comparable if not without.get(field, False)]
 
     def page(self, run: str, table: str) -> dict[str, Any]:
