@@ -10,9 +10,9 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from test_kill import kill_tree
 
 from conftest import ROOT, Checkout, copy_project, link_sources
-from test_kill import kill_tree
 
 TARGETS = ("results/ci/tables/tosc.csv", "results/ci/tables/tosc.html")
 MODELS = ("captioner-scan", "captioner-glance")
