@@ -20,10 +20,18 @@ def stage_records(plan: Plan, run: str, table: str) -> list[str]:
         found = [f"{reader}/{name}.json" for name in ("grade", "answers", "ask")] + [f"{bench}/items.json"]
         if plan.has_judge(run, cell.study, cell.bench):
             found += [f"{reader}/judge/answers.json", f"{reader}/judge/ask.json"]
+        found += _model_records(plan, run, here.reader)
+        if plan.has_judge(run, cell.study, cell.bench):
+            found += _model_records(plan, run, here.judge)
         if arm.retriever:
             found.append(f"{bench}/{cell.arm}/retrieval.json")
         records.update(dict.fromkeys(found + _corpus_records(plan, run, cell, arm)))
     return list(records)
+
+
+def _model_records(plan: Plan, run: str, model: str) -> list[str]:
+    """Return the records of the folders that a step has put together for a model."""
+    return [f"{path}.json" for path in plan.model(run, model).files.values() if plan.adapted_at(path)]
 
 
 def _corpus_records(plan: Plan, run: str, cell: Cell, arm: Arm) -> list[str]:
