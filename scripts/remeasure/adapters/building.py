@@ -89,7 +89,7 @@ class Qwen(Model):
         self._files = [self.base / name for name in qwen.FILES if (self.base / name).is_file()]
         self.read += [*self._opened.paths, *self._files]
         self._lay_over(weights, qwen.canonical)
-        tied = config.get("tie_word_embeddings") or (config.get("text_config") or {}).get("tie_word_embeddings")
+        tied = config.get("tie_word_embeddings") or llava.HEAD not in places
         if tied and not weights.changed().isdisjoint((llava.EMBEDDING, llava.HEAD)):
             raise RemeasureError(
                 f"{self.adapter}: changes the embedding or the head, which are one in this base; that cannot be "

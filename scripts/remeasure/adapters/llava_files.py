@@ -1,10 +1,10 @@
 """What lies beside the weights of a converted LLaVA-1.5: configuration, tokenizer, image processor, template."""
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
+from remeasure.adapters import pieces
 from remeasure.adapters.checkpoint import read_config
 from remeasure.adapters.llava import ARCHITECTURE, NEW_TOKENS
 from remeasure.errors import RemeasureError
@@ -168,91 +168,41 @@ def processors(converted: dict[str, Any]) -> dict[str, dict[str, Any]]:
 def write_tokenizer(base: Path, out: Path, n_tokens: int) -> list[Path]:
     """Write the tokenizer with the two added tokens; return what was read.
 
-    The original cuts its prompt at the image and reads both pieces as beginnings; ``legacy`` gives the same tokens.
-
     Raises:
         RemeasureError: no tokenizer, or one whose tokens are not the rows of the embedding.
     """
-    added = {token: n_tokens + number for number, token in enumerate(NEW_TOKENS)}
-    settings = read_config(base / "tokenizer_config.json")
-    read = [base / "tokenizer_config.json"]
-    pieces, whole = base / "tokenizer.model", base / "tokenizer.json"
-    if pieces.is_file():
-        n_found = n_pieces(pieces)
-        shutil.copyfile(pieces, out / "tokenizer.model")
-        read.append(pieces)
-    elif whole.is_file():
-        tokens = read_config(whole)
-        n_found = len({*tokens["model"]["vocab"].values(), *(t["id"] for t in tokens["added_tokens"])})
-        tokens["added_tokens"] += [_token(token) | {"id": number} for token, number in added.items()]
-        write(out / "tokenizer.json", tokens)
-        read.append(whole)
-    else:
-        raise RemeasureError(f"{base}: holds neither tokenizer.model nor tokenizer.json; fetch them")
+    tokens, read = _tokens(base)
+    n_found = len({*tokens["model"]["vocab"].values(), *(token["id"] for token in tokens["added_tokens"])})
     if n_found != n_tokens:
         raise RemeasureError(
-            f"{read[-1]}: {n_found} tokens, the model has {n_tokens}: the added ones would be taken for others"
+            f"{read[0]}: {n_found} tokens, the model has {n_tokens}: the added ones would be taken for others"
         )
+    added = {token: n_tokens + number for number, token in enumerate(NEW_TOKENS)}
+    tokens["added_tokens"] += [pieces.special(token) | {"id": number} for token, number in added.items()]
+    settings = read_config(base / "tokenizer_config.json")
     names = {}
     for role, usual in (("bos_token", "<s>"), ("eos_token", "</s>"), ("unk_token", "<unk>")):
         given = settings.get(role) or usual
         names[role] = given["content"] if isinstance(given, dict) else given
     names |= {"pad_token": NEW_TOKENS[1]}
-    decoder = {str(number): _token(token) for token, number in added.items()}
-    known = settings.get("added_tokens_decoder")
-    decoder |= known if isinstance(known, dict) else {}
-    write(out / "added_tokens.json", added)
-    write(out / "special_tokens_map.json", names)
     kept = {k: settings[k] for k in ("add_bos_token", "add_eos_token", "model_max_length") if k in settings}
-    is_llama = pieces.is_file()
-    kept |= {"tokenizer_class": "LlamaTokenizer" if is_llama else "PreTrainedTokenizerFast", "legacy": True}
+    kept |= {"tokenizer_class": settings.get("tokenizer_class", "LlamaTokenizer"), "legacy": True}
     more = {"image_token": NEW_TOKENS[0], "processor_class": "LlavaProcessor", "padding_side": "left"}
     more |= {"clean_up_tokenization_spaces": False, "extra_special_tokens": {"image_token": NEW_TOKENS[0]}}
+    decoder = {str(t["id"]): {k: v for k, v in t.items() if k != "id"} for t in tokens["added_tokens"]}
+    write(out / "tokenizer.json", tokens)
+    write(out / "special_tokens_map.json", names)
     write(out / "tokenizer_config.json", kept | names | more | {"added_tokens_decoder": decoder})
-    return read
+    return [*read, base / "tokenizer_config.json"]
 
 
-def _token(token: str) -> dict[str, Any]:
-    shape = {"lstrip": False, "normalized": False, "rstrip": False, "single_word": False, "special": True}
-    return {"content": token} | shape
-
-
-def n_pieces(path: Path) -> int:
-    """Return how many pieces a sentencepiece model has: fields of number 1 of its outermost message.
-
-    Raises:
-        RemeasureError: the file is none.
-    """
-    data, at, n = path.read_bytes(), 0, 0
-    try:
-        while at < len(data):
-            tag, at = _varint(data, at)
-            number, wire = tag >> 3, tag & 7
-            if wire == 2:
-                length, at = _varint(data, at)
-                at += length
-            elif wire == 0:
-                _, at = _varint(data, at)
-            else:
-                at += {1: 8, 5: 4}[wire]
-            n += number == 1
-        if at != len(data) or not n:
-            raise ValueError
-    except (IndexError, KeyError, ValueError):
-        raise RemeasureError(f"{path}: is no sentencepiece model; fetch it again") from None
-    return n
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = data[at]
-        value |= (byte & 127) << shift
-        at, shift = at + 1, shift + 7
-        if byte < 128:
-            return value, at
-        if shift > 63:
-            raise ValueError
+def _tokens(base: Path) -> tuple[dict[str, Any], list[Path]]:
+    """Return ``tokenizer.json``, and what it was made from."""
+    if (base / "tokenizer.model").is_file():
+        return pieces.tokenizer(pieces.read(base / "tokenizer.model")), [base / "tokenizer.model"]
+    if (base / "tokenizer.json").is_file():
+        return read_config(base / "tokenizer.json"), [base / "tokenizer.json"]
+    raise RemeasureError(f"{base}: holds neither tokenizer.model nor tokenizer.json; fetch them")
 
 
 def write(path: Path, value: Any) -> None:
