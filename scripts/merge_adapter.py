@@ -67,8 +67,12 @@ def main(argv=None) -> int:
     parser.add_argument("--settings", required=True, help="JSON: family, system, trained_projector")
     parser.add_argument("--base", type=Path, required=True, help="folder of the base model")
     parser.add_argument("--adapter", type=Path, help="folder of the adapter; without it the base alone")
-    parser.add_argument("--vision", type=Path, help="LLaVA: folder of CLIP, where the image encoder comes from")
-    parser.add_argument("--out", type=Path, required=True, help="folder that vLLM reads; must not be there yet")
+    parser.add_argument(
+        "--vision", type=Path, help="LLaVA: folder of CLIP, where the image encoder comes from"
+    )
+    parser.add_argument(
+        "--out", type=Path, required=True, help="folder that vLLM reads; must not be there yet"
+    )
     parser.add_argument("--record", type=Path, required=True, help="stage record")
     return cli.run(parser, work, argv)
 

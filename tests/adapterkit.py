@@ -106,7 +106,11 @@ def write_tokenizer(folder: Path, n: int = 100) -> None:
             },
             "post_processor": None,
             "decoder": {"type": "Fuse"},
-            "model": {"type": "WordLevel", "vocab": {t: k for k, t in enumerate(letters)}, "unk_token": "<unk>"},
+            "model": {
+                "type": "WordLevel",
+                "vocab": {t: k for k, t in enumerate(letters)},
+                "unk_token": "<unk>",
+            },
         },
     )
     names = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"}
@@ -141,7 +145,9 @@ def clip(folder: Path) -> dict[str, np.ndarray]:
     return tensors
 
 
-def lora(shapes: dict[str, tuple[int, int]], rank: int = 4, seed: int = 3, kind: str = "F32") -> dict[str, np.ndarray]:
+def lora(
+    shapes: dict[str, tuple[int, int]], rank: int = 4, seed: int = 3, kind: str = "F32"
+) -> dict[str, np.ndarray]:
     """Return LoRA tensors for modules by name and shape of their weight."""
     found = {}
     for name, (rows, columns) in shapes.items():
@@ -153,10 +159,16 @@ def lora(shapes: dict[str, tuple[int, int]], rank: int = 4, seed: int = 3, kind:
 def llava_modules() -> dict[str, tuple[int, int]]:
     """Return the modules of the tiny LLaVA that its adapter changes."""
     shapes = llava.language_shapes(LLAVA, 100)
-    return {n.removesuffix(".weight"): s for n, s in shapes.items() if n.endswith(("q_proj.weight", "down_proj.weight"))}
+    return {
+        n.removesuffix(".weight"): s
+        for n, s in shapes.items()
+        if n.endswith(("q_proj.weight", "down_proj.weight"))
+    }
 
 
-def llava_adapter(folder: Path, config: dict | None = None) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+def llava_adapter(
+    folder: Path, config: dict | None = None
+) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
     """Write an adapter of the tiny LLaVA; return its LoRA and what was trained without."""
     pairs = lora(llava_modules())
     write_safetensors(folder / "adapter_model.safetensors", pairs)
@@ -183,7 +195,9 @@ def qwen_base(folder: Path, config: dict | None = None) -> dict[str, np.ndarray]
     """Write what looks like a Qwen2-VL; return its tensors."""
     tensors = arrays(QWEN, "BF16", 5)
     write_safetensors(folder / "model.safetensors", tensors)
-    write_json(folder / "config.json", {"model_type": "qwen2_vl", "tie_word_embeddings": False} | (config or {}))
+    write_json(
+        folder / "config.json", {"model_type": "qwen2_vl", "tie_word_embeddings": False} | (config or {})
+    )
     write_json(folder / "preprocessor_config.json", {"image_processor_type": "Qwen2VLImageProcessor"})
     write_json(folder / "chat_template.json", {"chat_template": "{{ messages }}"})
     write_json(folder / "generation_config.json", {"repetition_penalty": 1.05})

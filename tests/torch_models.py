@@ -1,7 +1,7 @@
 """Real torch, transformers and peft as a second opinion on merged folders; run by the Python that has them.
 
-``build FOLDER`` writes tiny models and adapters as these write them; ``check FOLDER`` compares what was merged from
-them with what these make of the same files, and prints a JSON object.
+``build FOLDER`` writes tiny models and adapters as these write them; ``check FOLDER`` compares what was
+merged from them with what these make of the same files, and prints a JSON object.
 """
 
 import json
@@ -87,7 +87,12 @@ def train_tokenizer(folder: Path) -> int:
     )
     lines.unlink()
     (folder / "tokenizer.vocab").unlink()
-    names = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>", "tokenizer_class": "LlamaTokenizer"}
+    names = {
+        "bos_token": "<s>",
+        "eos_token": "</s>",
+        "unk_token": "<unk>",
+        "tokenizer_class": "LlamaTokenizer",
+    }
     more = {"add_bos_token": True, "add_eos_token": False, "legacy": False, "model_max_length": 2048}
     (folder / "tokenizer_config.json").write_text(json.dumps(names | more))
     return sentencepiece.SentencePieceProcessor(model_file=str(folder / "tokenizer.model")).vocab_size()
@@ -127,10 +132,14 @@ def build_llava(folder: Path) -> None:
     second = projector()
     whole = {f"base_model.model.model.mm_projector.{n}": p for n, p in second.named_parameters()}
     torch.save(whole, adapter / "non_lora_trainables.bin")  # parameters, not plain tensors
-    clip = CLIPModel(CLIPConfig(vision_config=VISION, projection_dim=16, text_config={"num_hidden_layers": 1}))
+    clip = CLIPModel(
+        CLIPConfig(vision_config=VISION, projection_dim=16, text_config={"num_hidden_layers": 1})
+    )
     (folder / "clip").mkdir()
     torch.save(clip.state_dict(), folder / "clip" / "pytorch_model.bin", _use_new_zipfile_serialization=False)
-    (folder / "clip" / "config.json").write_text(json.dumps({"vision_config": VISION | {"hidden_act": "quick_gelu"}}))
+    (folder / "clip" / "config.json").write_text(
+        json.dumps({"vision_config": VISION | {"hidden_act": "quick_gelu"}})
+    )
 
 
 def qwens() -> dict:
@@ -140,7 +149,10 @@ def qwens() -> dict:
     new = {"depth": 2, "hidden_size": 32, "num_heads": 2, "intermediate_size": 48, "out_hidden_size": 64}
     return {
         "qwen2-vl": (Qwen2VLForConditionalGeneration, Qwen2VLConfig(text_config=text, vision_config=old)),
-        "qwen2-5-vl": (Qwen2_5_VLForConditionalGeneration, Qwen2_5_VLConfig(text_config=text, vision_config=new)),
+        "qwen2-5-vl": (
+            Qwen2_5_VLForConditionalGeneration,
+            Qwen2_5_VLConfig(text_config=text, vision_config=new),
+        ),
     }
 
 
@@ -163,7 +175,7 @@ def build_qwen(folder: Path, family: str) -> None:
 
 
 def furthest(found: dict, wanted: dict) -> float:
-    """Return the largest difference of two state dictionaries, in units of the last place of 16-bit numbers."""
+    """Return the largest difference of two models' weights, in units of the last place of 16-bit numbers."""
     assert set(found) == set(wanted), set(found) ^ set(wanted)
     worst = 0.0
     for name, value in wanted.items():
@@ -176,7 +188,9 @@ def furthest(found: dict, wanted: dict) -> float:
 def check_qwen(folder: Path, family: str) -> dict:
     """Compare a merged Qwen with peft's own merging."""
     kind, _ = qwens()[family]
-    found, info = kind.from_pretrained(folder / f"{family}-merged", dtype=torch.bfloat16, output_loading_info=True)
+    found, info = kind.from_pretrained(
+        folder / f"{family}-merged", dtype=torch.bfloat16, output_loading_info=True
+    )
     wanted = kind.from_pretrained(folder / family, dtype=torch.bfloat16)
     plain = dict(wanted.state_dict())
     before = {name: value.clone() for name, value in plain.items()}
@@ -192,7 +206,7 @@ def check_qwen(folder: Path, family: str) -> dict:
 
 
 def rounded(model):
-    """Return a model in float32 whose weights are 16-bit numbers; what it computes from its settings is not."""
+    """Return a model in float32 whose weights are 16-bit numbers, but not what it computes itself."""
     model = model.float()
     for weight in model.parameters():
         weight.data = weight.data.half().float()
@@ -211,7 +225,9 @@ def original_llava(folder: Path) -> tuple:
     whole = torch.load(folder / "llava-adapter" / "non_lora_trainables.bin", weights_only=True)
     middle = projector()
     middle.load_state_dict({n.rpartition("mm_projector.")[2]: v for n, v in whole.items()})
-    clip = CLIPModel(CLIPConfig(vision_config=VISION, projection_dim=16, text_config={"num_hidden_layers": 1}))
+    clip = CLIPModel(
+        CLIPConfig(vision_config=VISION, projection_dim=16, text_config={"num_hidden_layers": 1})
+    )
     clip.load_state_dict(torch.load(folder / "clip" / "pytorch_model.bin", weights_only=True))
     seen = CLIPVisionModel(clip.config.vision_config)
     seen.vision_model.load_state_dict(clip.vision_model.state_dict())
@@ -241,12 +257,18 @@ def check_llava(folder: Path) -> dict:
         wanted = model(inputs_embeds=embeds[None]).logits[0]
     slow = AutoTokenizer.from_pretrained(folder / "llava", use_fast=False)
     pieces = [slow("USER: ").input_ids, slow(f"\n{QUESTION} ASSISTANT:").input_ids[1:]]
-    merged = {n.removeprefix("model.language_model."): v for n, v in found.state_dict().items() if "model.language" in n}
+    merged = {
+        n.removeprefix("model.language_model."): v
+        for n, v in found.state_dict().items()
+        if "model.language" in n
+    }
     state = {n.removeprefix("model."): v for n, v in model.state_dict().items() if n.startswith("model.")}
     merged["embed_tokens.weight"] = merged["embed_tokens.weight"][:n]
     middle_colour = given["pixel_values"][0, :, 28].T
     red = torch.tensor([1.0, 0.0, 0.0])
-    mean, std = (torch.tensor(x) for x in (processor.image_processor.image_mean, processor.image_processor.image_std))
+    mean, std = (
+        torch.tensor(x) for x in (processor.image_processor.image_mean, processor.image_processor.image_std)
+    )
     return {
         "missing": sorted(info["missing_keys"]),
         "unexpected": sorted(info["unexpected_keys"]),
@@ -258,8 +280,12 @@ def check_llava(folder: Path) -> dict:
         "ids": [int(k) for k in ids if k != n],
         "ids_of_the_original": [*pieces[0], *pieces[1]],
         "n_image_tokens": int((ids == n).sum()),
-        "prompt": processor.apply_chat_template([{"role": "user", "content": part}], add_generation_prompt=True),
-        "red_at_the_border": bool(((middle_colour * std + mean)[:4] - red).abs().max(dim=1).values.min() < 0.1),
+        "prompt": processor.apply_chat_template(
+            [{"role": "user", "content": part}], add_generation_prompt=True
+        ),
+        "red_at_the_border": bool(
+            ((middle_colour * std + mean)[:4] - red).abs().max(dim=1).values.min() < 0.1
+        ),
         "top_row": [round(float(x) * 255) for x in given["pixel_values"][0, :, 0, 0] * std + mean],
         "shape": list(given["pixel_values"].shape),
     }
@@ -274,4 +300,6 @@ if __name__ == "__main__":
         for each in qwens():
             build_qwen(place, each)
     else:
-        print(json.dumps({"llava15": check_llava(place)} | {each: check_qwen(place, each) for each in qwens()}))
+        print(
+            json.dumps({"llava15": check_llava(place)} | {each: check_qwen(place, each) for each in qwens()})
+        )

@@ -1,6 +1,7 @@
 """Torch's weight files of both formats, written without torch."""
 
 import contextlib
+import functools
 import pickle
 import struct
 import sys
@@ -49,14 +50,19 @@ class Dumper(pickle.Pickler):
         return value.record if isinstance(value, Stored) else None
 
 
-@contextlib.contextmanager
-def names():
-    """Modules with torch's names, so that the standard pickler writes them; a reader never sees them."""
+@functools.cache
+def _modules() -> tuple[types.ModuleType, types.ModuleType]:
     torch, utils = types.ModuleType("torch"), types.ModuleType("torch._utils")
     for module, words in ((torch, STORAGES.values()), (utils, ("_rebuild_tensor_v2", "_rebuild_parameter"))):
         for word in words:
-            thing = type(word, (), {"__module__": module.__name__})
-            setattr(module, word, thing)
+            setattr(module, word, type(word, (), {"__module__": module.__name__}))
+    return torch, utils
+
+
+@contextlib.contextmanager
+def names():
+    """Modules with torch's names, so that the standard pickler writes them; a reader never sees them."""
+    torch, utils = _modules()
     before = {name: sys.modules.get(name) for name in ("torch", "torch._utils")}
     sys.modules.update({"torch": torch, "torch._utils": utils})
     try:
@@ -75,7 +81,9 @@ def pickled(objects, protocol: int = 2) -> bytes:
     return stream.getvalue()
 
 
-def write_zip(path: Path, data_pkl: bytes, members: dict[str, bytes], compression: int = zipfile.ZIP_STORED) -> Path:
+def write_zip(
+    path: Path, data_pkl: bytes, members: dict[str, bytes], compression: int = zipfile.ZIP_STORED
+) -> Path:
     """Write a file of the format since torch 1.6."""
     with zipfile.ZipFile(path, "w", compression) as store:
         store.writestr("archive/data.pkl", data_pkl)
@@ -85,7 +93,9 @@ def write_zip(path: Path, data_pkl: bytes, members: dict[str, bytes], compressio
     return path
 
 
-def write(path: Path, tensors: dict[str, np.ndarray], is_old: bool = False, parameters: tuple[str, ...] = ()) -> Path:
+def write(
+    path: Path, tensors: dict[str, np.ndarray], is_old: bool = False, parameters: tuple[str, ...] = ()
+) -> Path:
     """Write tensors in one of the two formats.
 
     Args:

@@ -47,7 +47,9 @@ def made_files(executor: executors.Settings) -> dict[str, Any]:
     files = getattr(executor, "files", {})
     if isinstance(executor, executors.VllmBatchSettings):
         files = {"model": executor.model}
-    ours = {o: p for o, p in files.items() if p.startswith("results/") and not p.startswith("results/sources/")}
+    ours = {
+        o: p for o, p in files.items() if p.startswith("results/") and not p.startswith("results/sources/")
+    }
     made = {option: sha256_file(Path(path)) for option, path in sorted(ours.items()) if Path(path).is_file()}
     made |= {option: _of_folder(path) for option, path in sorted(ours.items()) if _record_of(path).is_file()}
     return {"made": made} if made else {}
@@ -61,7 +63,9 @@ def _record_of(path: str) -> Path:
 def _of_folder(path: str) -> str:
     """Return a hash of such a folder: of the hashes that its record tells."""
     files = jsonl.read_json(_record_of(path), Stage).outputs
-    return sha256_bytes("".join(f"{sha256} {Path(name).name}\n" for name, sha256 in sorted(files.items())).encode())
+    return sha256_bytes(
+        "".join(f"{sha256} {Path(name).name}\n" for name, sha256 in sorted(files.items())).encode()
+    )
 
 
 def known_hashes(executor: executors.Settings) -> dict[str, str]:

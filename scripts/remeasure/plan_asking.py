@@ -65,7 +65,9 @@ class AskingPlan:
             )
         adapted = {path: self.adapted_at(path) for path in spec.files.values()}
         # What was merged is known by the bytes of the folder, which are looked at when the model is asked.
-        unknown = [path for path in spec.files.values() if Path(path).name not in hashes and not adapted[path]]
+        unknown = [
+            path for path in spec.files.values() if Path(path).name not in hashes and not adapted[path]
+        ]
         if unknown and not spec.revision:
             raise RemeasureError(
                 f"{self.folder}/runs/{run}.yaml: models.{model}.revision: is missing; {unknown[0]} is no "
@@ -98,8 +100,8 @@ class AskingPlan:
         known = self.run(run).adapted
         if name not in known:
             raise RemeasureError(
-                f"{self.folder}/runs/{run}.yaml: no adapted model {name!r}{did_you_mean(name, known)}; known: "
-                f"{', '.join(known) or 'none'}"
+                f"{self.folder}/runs/{run}.yaml: no adapted model {name!r}{did_you_mean(name, known)}; "
+                f"known: {', '.join(known) or 'none'}"
             )
         return known[name]
 

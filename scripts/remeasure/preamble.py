@@ -108,7 +108,8 @@ def _check_adapted(run: str, plan: Plan, made: set[str], place: str) -> None:
             if path not in made and (path.startswith("results/") or not Path(path).exists()):
                 hint = did_you_mean(path, made)
                 raise RemeasureError(
-                    f"{place}: adapted.{name}.{option}: {path} is not there and no source{hint}; correct the path"
+                    f"{place}: adapted.{name}.{option}: {path} is not there and no source{hint}; correct the "
+                    "path"
                 )
         family = plan.adapted(run, name).family
         called = [name, *(Path(path).name for path in plan.adapted_files(run, name).values())]

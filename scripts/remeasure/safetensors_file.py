@@ -1,6 +1,7 @@
-"""Files in the safetensors format, read and written a few rows at a time: whole shards need not fit in memory.
+"""Files in the safetensors format, read and written a few rows at a time: shards need not fit in memory.
 
-The format: 8 bytes length of the header, the header (JSON: name to type, shape, place), the numbers without gaps.
+The format: 8 bytes length of the header, the header (JSON: name to type, shape, place), the numbers without
+gaps.
 """
 
 import hashlib

@@ -1,8 +1,8 @@
 """Tensors in torch's files, of both formats, without torch and without running their pickle.
 
-A torch file is a pickle of a dictionary of tensors and the numbers behind it: raw arrays that follow it (before
-torch 1.6), or members of a zip (since). A pickle can call any function; this reader knows four harmless names and
-refuses everything else. It is the only reader of pickles here.
+A torch file is a pickle of a dictionary of tensors and the numbers behind it: raw arrays that follow it
+(before torch 1.6), or members of a zip (since). A pickle can call any function; this reader knows four
+harmless names and refuses everything else. It is the only reader of pickles here.
 """
 
 import os
@@ -177,7 +177,9 @@ class TorchFile:
             return flat.reshape(shape)
         strides = [stride * dtype.itemsize for stride in tensor.strides]
         view = np.lib.stride_tricks.as_strided(flat[tensor.offset :], shape, strides, writeable=False)
-        return np.ascontiguousarray(view[rows] if tensor.shape else view).reshape(view[rows].shape if shape else ())
+        return np.ascontiguousarray(view[rows] if tensor.shape else view).reshape(
+            view[rows].shape if shape else ()
+        )
 
     def _numbers(self, storage: _Storage, begin: int, count: int, dtype: np.dtype) -> np.ndarray:
         place = self._starts[storage.key] + begin * dtype.itemsize

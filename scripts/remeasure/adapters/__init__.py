@@ -1,7 +1,7 @@
 """Published adapters of vision-language models: merged into their base, in the layout that vLLM reads.
 
-An adapter is merged whole, or the step fails: vLLM's own way to load one leaves out, with a warning at most, what it
-cannot apply (LoRA on some modules, tensors that were trained without LoRA).
+An adapter is merged whole, or the step fails: vLLM's own way to load one leaves out, with a warning at most,
+what it cannot apply (LoRA on some modules, tensors that were trained without LoRA).
 """
 
 import re
@@ -24,13 +24,13 @@ class Adapted(Settings, kw_only=True):
     base: str
     """Folder of the base: original LLaVA-1.5 files, or Qwen as on the hub."""
     adapter: str | None = None
-    """Folder of the adapter: PEFT files, for LLaVA with what was trained without LoRA; null: the base alone."""
+    """Folder of the adapter: PEFT files, for LLaVA with its trained projector; null: the base alone."""
     vision: str | None = None
     """LLaVA: folder of the CLIP model whose image encoder the original code loads beside the checkpoint."""
     system: str | None = None
     """LLaVA: sentence before the first turn; null: none. Qwen's stands in its own template."""
     trained_projector: bool = True
-    """LLaVA: whether the adapter brings a projector that differs from the base's; the other case is an error."""
+    """LLaVA: whether the adapter's projector differs from the base's; the other case is an error."""
     needs: Needs = Needs()
     """What merging asks of a machine: memory and a disk, no GPU."""
 
@@ -44,8 +44,8 @@ def check_adapted(adapted: Adapted, place: str) -> None:
     is_llava = adapted.family == "llava15"
     if is_llava and adapted.vision is None:
         raise RemeasureError(
-            f"{place}.vision: is missing; LLaVA-1.5 needs the folder of the CLIP model that its image encoder "
-            "comes from"
+            f"{place}.vision: is missing; LLaVA-1.5 needs the folder of the CLIP model that its image "
+            "encoder comes from"
         )
     given = [name for name in ("vision", "system") if getattr(adapted, name) is not None]
     given += [] if adapted.trained_projector else ["trained_projector"]
@@ -59,8 +59,8 @@ def misleading(name: str, family: Family) -> str | None:
     """Return a warning where a name suggests another family than the files are.
 
     Source:
-        TOSC card, section 5: the published code takes the LLaVA loader where a name has ``llava`` and ``1.5``,
-        and names of the same models spell it ``v1_5``; both spellings are seen here.
+        TOSC card, section 5: the published code takes the LLaVA loader where a name has ``llava`` and
+        ``1.5``, and names of the same models spell it ``v1_5``; both spellings are seen here.
     """
     plain = re.sub("[^a-z0-9]+", ".", name.lower())
     suggests = "llava" in plain and "1.5" in plain

@@ -1,4 +1,4 @@
-"""From a base and an adapter to what is written: weights by name, files beside them, and counts of what was done."""
+"""From a base and an adapter to what is written: weights, files beside them, counts of what was done."""
 
 import logging
 from pathlib import Path
@@ -36,7 +36,9 @@ class Model:
         RemeasureError: files that are missing, damaged or do not belong together.
     """
 
-    def __init__(self, settings: MergeSettings, base: Path, adapter: Path | None, vision: Path | None) -> None:
+    def __init__(
+        self, settings: MergeSettings, base: Path, adapter: Path | None, vision: Path | None
+    ) -> None:
         self.settings, self.base, self.adapter, self.vision = settings, base, adapter, vision
         self.read: list[Path] = []
         """Files that the model is made from."""
@@ -92,8 +94,8 @@ class Qwen(Model):
         tied = config.get("tie_word_embeddings") or llava.HEAD not in places
         if tied and not weights.changed().isdisjoint((llava.EMBEDDING, llava.HEAD)):
             raise RemeasureError(
-                f"{self.adapter}: changes the embedding or the head, which are one in this base; that cannot be "
-                "merged here"
+                f"{self.adapter}: changes the embedding or the head, which are one in this base; that cannot "
+                "be merged here"
             )
         generation = self.base / "generation_config.json"
         self.facts |= {
@@ -123,7 +125,11 @@ class Llava(Model):
     def _open(self) -> tuple[Weights, dict[str, str]]:
         if self.vision is None:
             raise RemeasureError("--vision: is missing; LLaVA-1.5 needs the folder of CLIP")
-        own = [self.adapter / "config.json"] if self.adapter and (self.adapter / "config.json").is_file() else []
+        own = (
+            [self.adapter / "config.json"]
+            if self.adapter and (self.adapter / "config.json").is_file()
+            else []
+        )
         configs = [self.base / "config.json", *own]
         read = [checkpoint.read_config(path) for path in configs]
         self._config = llava_files.settled(read[0], read[1] if own else None, str(configs[-1].parent))
@@ -157,14 +163,17 @@ class Llava(Model):
         path = adapter / _WHOLE
         if not path.is_file():
             raise RemeasureError(
-                f"{path} is missing: an adapter of LLaVA keeps its trained projector there; put it beside {peft.CONFIG}"
+                f"{path} is missing: an adapter of LLaVA keeps its trained projector there; put it beside "
+                f"{peft.CONFIG}"
             )
         trained = checkpoint.Checkpoint([path])
         specs = {name: place.spec for name, place in places.items()}
         found = llava.trained_whole(trained, specs, self._config["vocab_size"], str(adapter))
         twice = sorted(found.keys() & weights.changed())
         if twice:
-            raise RemeasureError(f"{adapter}: {twice[0]} was trained whole and with LoRA; it is not one adapter")
+            raise RemeasureError(
+                f"{adapter}: {twice[0]} was trained whole and with LoRA; it is not one adapter"
+            )
         projector = [name for name in found if name.startswith(llava.PROJECTOR)]
         weights.replace(trained, found)
         n = sum(n_differing(places[name], Place(trained, found[name]), kind) > 0 for name in projector)
@@ -176,7 +185,9 @@ class Llava(Model):
         self.counts["whole_tensors"] += len(found)
         self.counts |= {"projector_tensors": len(projector), "projector_tensors_that_differ": n}
         self.read.append(path)
-        log.info("%s: %d tensors, %d of the projector, %d of these differ", path, len(found), len(projector), n)
+        log.info(
+            "%s: %d tensors, %d of the projector, %d of these differ", path, len(found), len(projector), n
+        )
 
     def write_files(self, folder: Folder) -> None:
         """Write configuration, processors, template and tokenizer."""

@@ -40,8 +40,8 @@ class Checkpoint:
             for name, spec in opened.specs.items():
                 if not _TENSOR.match(name):
                     raise RemeasureError(
-                        f"{path}: a tensor is named {name[:80]!r}; expected letters, digits, dots and dashes: "
-                        "do not use the file"
+                        f"{path}: a tensor is named {name[:80]!r}; expected letters, digits, dots and "
+                        "dashes: do not use the file"
                     )
                 if name in self._files:
                     raise RemeasureError(
@@ -74,8 +74,8 @@ def of_folder(folder: Path) -> Checkpoint:
     """Open the weights of a model's folder.
 
     Raises:
-        RemeasureError: no weights, an index with a file that is missing or lies elsewhere, or a tensor that the
-            index names and no file has.
+        RemeasureError: no weights, an index with a file that is missing or lies elsewhere, or a tensor that
+            the index names and no file has.
     """
     for name in _NAMES:
         index = folder / f"{name}.index.json"
@@ -94,13 +94,15 @@ def _of_index(folder: Path, index: Path) -> Checkpoint:
         raise RemeasureError(f"{index}: has no weight_map; fetch it again")
     for file in places.values():
         if not isinstance(file, str) or not _PLAIN.match(file):
-            raise RemeasureError(f"{index}: names the file {str(file)[:80]!r}, which lies elsewhere; do not use it")
+            raise RemeasureError(
+                f"{index}: names the file {str(file)[:80]!r}, which lies elsewhere; do not use it"
+            )
     found = Checkpoint([folder / file for file in sorted(set(places.values()))])
     missing = sorted(places.keys() - found.specs.keys())
     if missing:
         raise RemeasureError(
-            f"{folder}: tensor {missing[0][:80]} and {len(missing) - 1} more of {index.name} are in no file; fetch "
-            "the files again"
+            f"{folder}: tensor {missing[0][:80]} and {len(missing) - 1} more of {index.name} are in no file; "
+            "fetch the files again"
         )
     return found
 

@@ -42,7 +42,9 @@ class Folder:
             key, done = json.loads(self._notes.read_bytes())
             if key != self._key:
                 return {}
-            return {n: (sha, size) for n, (sha, size) in done.items() if (self.path / n).stat().st_size == size}
+            return {
+                n: (sha, size) for n, (sha, size) in done.items() if (self.path / n).stat().st_size == size
+            }
         except (OSError, ValueError, TypeError, AttributeError):
             return {}
 
@@ -56,11 +58,15 @@ class Folder:
         free = shutil.disk_usage(self.path).free
         if free < missing:
             raise RemeasureError(
-                f"{self._target}: {free / 1e9:.1f} GB free, {missing / 1e9:.1f} GB needed; make room and run again"
+                f"{self._target}: {free / 1e9:.1f} GB free, {missing / 1e9:.1f} GB needed; make room and run "
+                "again"
             )
 
     def write_weights(
-        self, specs: dict[str, Spec], blocks: Callable[[str], Iterable[np.ndarray]], shard_bytes: int = SHARD_BYTES
+        self,
+        specs: dict[str, Spec],
+        blocks: Callable[[str], Iterable[np.ndarray]],
+        shard_bytes: int = SHARD_BYTES,
     ) -> dict[str, str]:
         """Write tensors in shards with their index; return SHA-256 by file name.
 
@@ -77,7 +83,9 @@ class Folder:
                 write_text(self._notes, json.dumps([self._key, self._done]))
         places = {tensor: name for name, shard in zip(names, shards, strict=True) for tensor in shard}
         index = {"metadata": {"total_size": sum(s.n_bytes for s in specs.values())}, "weight_map": places}
-        write_text(self.path / "model.safetensors.index.json", json.dumps(index, indent=2, sort_keys=True) + "\n")
+        write_text(
+            self.path / "model.safetensors.index.json", json.dumps(index, indent=2, sort_keys=True) + "\n"
+        )
         return {name: self._done[name][0] for name in names}
 
     def link(self, source: Path) -> None:

@@ -1,7 +1,7 @@
 """LLaVA-1.5: names and shapes of the original checkpoint, and the same model in the converted layout.
 
-The original keeps language model and projector; its image encoder is CLIP's, loaded beside it. The converted layout
-(``llava-hf``) is what vLLM and transformers read.
+The original keeps language model and projector; its image encoder is CLIP's, loaded beside it. The converted
+layout (``llava-hf``) is what vLLM and transformers read.
 """
 
 import re
@@ -121,7 +121,9 @@ def places(
             )
     missing = [name for name in shapes if name not in named]
     if missing:
-        raise RemeasureError(f"{folder}: tensor {missing[0]} and {len(missing) - 1} more are missing; fetch it again")
+        raise RemeasureError(
+            f"{folder}: tensor {missing[0]} and {len(missing) - 1} more are missing; fetch it again"
+        )
     return {name: named[name] for name in shapes}
 
 
@@ -153,10 +155,14 @@ def trained_whole(trained: Checkpoint, base: dict[str, Spec], n_tokens: int, fol
     """
     found = renamed(list(trained.specs))
     if len(found) != len(trained.specs):
-        raise RemeasureError(f"{folder}: two tensors that were trained without LoRA have one name; do not use it")
+        raise RemeasureError(
+            f"{folder}: two tensors that were trained without LoRA have one name; do not use it"
+        )
     for name, old in found.items():
         if name not in base:
-            raise RemeasureError(f"{folder}: tensor {old} ({name}) is in no LLaVA-1.5; it belongs to another model")
+            raise RemeasureError(
+                f"{folder}: tensor {old} ({name}) is in no LLaVA-1.5; it belongs to another model"
+            )
         shape, wanted = trained.specs[old].shape, base[name].shape
         if name in (EMBEDDING, HEAD):
             wanted = (n_tokens, *wanted[1:])
@@ -167,8 +173,8 @@ def trained_whole(trained: Checkpoint, base: dict[str, Spec], n_tokens: int, fol
     for name in (EMBEDDING, HEAD):
         if base[name].shape[0] != n_tokens and name not in found:
             raise RemeasureError(
-                f"{folder}: config.json says {n_tokens} tokens, the base has {base[name].shape[0]}, and the adapter "
-                f"brings no {name}: its rows would be random numbers"
+                f"{folder}: config.json says {n_tokens} tokens, the base has {base[name].shape[0]}, and the "
+                f"adapter brings no {name}: its rows would be random numbers"
             )
     return found
 

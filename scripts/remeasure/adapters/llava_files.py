@@ -1,4 +1,4 @@
-"""What lies beside the weights of a converted LLaVA-1.5: configuration, tokenizer, image processor, template."""
+"""What lies beside the weights of a converted LLaVA-1.5: configuration, tokenizer, processors, template."""
 
 import json
 from pathlib import Path
@@ -16,11 +16,25 @@ _KINDS = {"F16": "float16", "BF16": "bfloat16", "F32": "float32"}
 # Fields of the original configuration that mean the same in the language model's.
 _LANGUAGE = (
     *("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads"),
-    *("rms_norm_eps", "hidden_act", "max_position_embeddings", "rope_theta", "rope_scaling", "attention_bias"),
+    *(
+        "rms_norm_eps",
+        "hidden_act",
+        "max_position_embeddings",
+        "rope_theta",
+        "rope_scaling",
+        "attention_bias",
+    ),
     *("bos_token_id", "eos_token_id"),
 )
 _VISION = (
-    *("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "patch_size", "image_size"),
+    *(
+        "hidden_size",
+        "intermediate_size",
+        "num_hidden_layers",
+        "num_attention_heads",
+        "patch_size",
+        "image_size",
+    ),
     *("hidden_act", "layer_norm_eps", "projection_dim"),
 )
 # What the converted model has no word for, with the only value that it stands for.
@@ -35,8 +49,8 @@ _FIXED = {
     "attention_bias": (False, None),
     "mm_vision_select_feature": ("patch", "cls_patch"),
 }
-# Beginning, then per turn the image before the text, as the original puts it; no blank after the last colon. The
-# mark of the beginning stands here because chat endpoints add none.
+# Beginning, then per turn the image before the text, as the original puts it; no blank after the last colon.
+# The mark of the beginning stands here because chat endpoints add none.
 _TEMPLATE = r"""{{- bos_token -}}
 {%- if messages[0]['role'] != 'system' -%}{{- SYSTEM -}}{%- endif -%}
 {%- for message in messages -%}
@@ -45,8 +59,8 @@ _TEMPLATE = r"""{{- bos_token -}}
 {%- elif message['role'] != 'system' -%}{{- 'USER: ' -}}{%- endif -%}
 {%- if message['content'] is string -%}{{- message['content'] -}}
 {%- else -%}
-{%- for part in message['content'] if part['type'] in ('image', 'image_url') -%}{{- '<image>\n' -}}{%- endfor -%}
-{%- for part in message['content'] if part['type'] == 'text' -%}{{- part['text'] -}}{%- endfor -%}
+{%- for part in message['content'] if part['type'] in ('image', 'image_url') -%}{{- '<image>\n' -}}{%- endfor
+-%} {%- for part in message['content'] if part['type'] == 'text' -%}{{- part['text'] -}}{%- endfor -%}
 {%- endif -%}
 {{- ends -}}
 {%- endfor -%}
@@ -72,17 +86,24 @@ def settled(base: dict[str, Any], adapter: dict[str, Any] | None, place: str) ->
     for name in ARCHITECTURE:
         if adapter and name in adapter and adapter[name] != base.get(name, adapter[name]):
             raise RemeasureError(
-                f"{place}: config.json says {name} {adapter[name]!r}, that of the base {base[name]!r}; the adapter "
-                "belongs to another base"
+                f"{place}: config.json says {name} {adapter[name]!r}, that of the base {base[name]!r}; the "
+                "adapter belongs to another base"
             )
     config = base | (adapter or {})
     for name, allowed in _FIXED.items():
         if config.get(name) not in allowed:
             raise RemeasureError(
-                f"{place}: config.json says {name} {str(config.get(name))[:60]!r}; only {allowed[0]!r} is known here"
+                f"{place}: config.json says {name} {str(config.get(name))[:60]!r}; only {allowed[0]!r} is "
+                "known here"
             )
     needed = ("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "vocab_size")
-    for name in (*needed, "mm_hidden_size", "mm_vision_select_layer", "rms_norm_eps", "max_position_embeddings"):
+    for name in (
+        *needed,
+        "mm_hidden_size",
+        "mm_vision_select_layer",
+        "rms_norm_eps",
+        "max_position_embeddings",
+    ):
         if not isinstance(config.get(name), int | float):
             raise RemeasureError(f"{place}: config.json lacks {name}; it is none of LLaVA-1.5")
     return config
@@ -97,11 +118,15 @@ def vision_config(clip: dict[str, Any], place: str) -> dict[str, Any]:
     here = clip.get("vision_config", clip)
     missing = [name for name in _VISION[:6] if not isinstance(here.get(name), int) or here[name] < 1]
     if missing:
-        raise RemeasureError(f"{place}: config.json lacks {missing[0]} of the image encoder; it is none of CLIP")
+        raise RemeasureError(
+            f"{place}: config.json lacks {missing[0]} of the image encoder; it is none of CLIP"
+        )
     return {name: here[name] for name in _VISION if name in here} | {"model_type": "clip_vision_model"}
 
 
-def config(original: dict[str, Any], clip: dict[str, Any], n_rows: int, n_tokens: int, kind: str) -> dict[str, Any]:
+def config(
+    original: dict[str, Any], clip: dict[str, Any], n_rows: int, n_tokens: int, kind: str
+) -> dict[str, Any]:
     """Return ``config.json`` of the converted model.
 
     Args:
@@ -135,8 +160,8 @@ def config(original: dict[str, Any], clip: dict[str, Any], n_rows: int, n_tokens
 def processors(converted: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """Return the files that say how an image becomes pixels and tokens.
 
-    An image is padded to a square with the mean colour, as the original does; without ``do_pad`` the sides of a
-    wide one are cut off.
+    An image is padded to a square with the mean colour, as the original does; without ``do_pad`` the sides of
+    a wide one are cut off.
     """
     size = converted["vision_config"]["image_size"]
     image = {

@@ -23,9 +23,7 @@ class Place(NamedTuple):
         return self.file.specs[self.name]
 
 
-def added(
-    rows: np.ndarray, down: np.ndarray, up: np.ndarray, scale: float, dtype: np.dtype
-) -> np.ndarray:
+def added(rows: np.ndarray, down: np.ndarray, up: np.ndarray, scale: float, dtype: np.dtype) -> np.ndarray:
     """Return ``rows + scale · up · down``, computed in float32 and rounded once.
 
     Args:
@@ -94,8 +92,8 @@ class Weights:
 
         Source:
             The conversion of LLaVA in transformers draws them from a normal distribution around that mean, of
-            a hundred thousandth of the rows' variance. The mean itself is the same in every run, and as a row of
-            the output head it is never the largest.
+            a hundred thousandth of the rows' variance. The mean itself is the same in every run, and as a row
+            of the output head it is never the largest.
         """
         self._rows[name] = n_rows
 
@@ -137,8 +135,8 @@ class Weights:
         n_before = n_not_finite(before)
         if n_after > n_before:
             raise RemeasureError(
-                f"{name}: {n_after - n_before} numbers of the result are too large for {after.dtype}; base and "
-                "adapter do not belong together"
+                f"{name}: {n_after - n_before} numbers of the result are too large for {after.dtype}; base "
+                "and adapter do not belong together"
             )
         self.n_base_not_finite += n_before
 
@@ -154,8 +152,8 @@ def check_finite(file: Checkpoint, name: str) -> None:
     bad = sum(n_not_finite(rows) for _, rows in file.blocks(name))
     if bad:
         raise RemeasureError(
-            f"{file.where(name)}: tensor {name} holds {bad} numbers that are infinite or none at all; its training "
-            "has failed or the file is damaged"
+            f"{file.where(name)}: tensor {name} holds {bad} numbers that are infinite or none at all; its "
+            "training has failed or the file is damaged"
         )
 
 

@@ -1,4 +1,4 @@
-"""What a PEFT folder wants changed, tensor by tensor: everything in it is used once, or refused with a reason."""
+"""What a PEFT folder wants changed, by tensor: everything in it is used once, or refused with a reason."""
 
 import math
 import re
@@ -15,16 +15,41 @@ CONFIG = "adapter_config.json"
 WEIGHTS = ("adapter_model.safetensors", "adapter_model.bin")
 # Read here, or of no weight: who trained it, how, and for what.
 _HARMLESS = {
-    *("auto_mapping", "base_model_name_or_path", "inference_mode", "lora_dropout", "peft_version", "revision"),
-    *("task_type", "qalora_group_size", "runtime_config", "ephemeral_gpu_offload", "peft_type", "r", "lora_alpha"),
-    *("target_modules", "exclude_modules", "modules_to_save", "rank_pattern", "alpha_pattern", "use_rslora", "bias"),
+    *(
+        "auto_mapping",
+        "base_model_name_or_path",
+        "inference_mode",
+        "lora_dropout",
+        "peft_version",
+        "revision",
+    ),
+    *(
+        "task_type",
+        "qalora_group_size",
+        "runtime_config",
+        "ephemeral_gpu_offload",
+        "peft_type",
+        "r",
+        "lora_alpha",
+    ),
+    *(
+        "target_modules",
+        "exclude_modules",
+        "modules_to_save",
+        "rank_pattern",
+        "alpha_pattern",
+        "use_rslora",
+        "bias",
+    ),
     *("layers_to_transform", "layers_pattern", "init_lora_weights", "megatron_core", "ensure_weight_tying"),
 }
 # Ways to begin that change the base's weights as well: only with these is the base what it was.
 _BEGINNINGS = (True, False, "gaussian", "orthogonal", "eva", None)
 _PAIR = re.compile(r"(?P<module>.+)\.lora_(?P<part>A|B)(?:\.default)?\.weight\Z")
 _EMBEDDING = re.compile(r"(?P<module>.+)\.lora_embedding_(?P<part>A|B)(?:\.default)?\Z")
-_WHOLE = re.compile(r"(?P<module>.+?)(?:\.modules_to_save)?(?:\.default)?(?:\.base_layer)?\.(?P<kind>weight|bias)\Z")
+_WHOLE = re.compile(
+    r"(?P<module>.+?)(?:\.modules_to_save)?(?:\.default)?(?:\.base_layer)?\.(?P<kind>weight|bias)\Z"
+)
 _PREFIX = "base_model.model."
 
 
@@ -84,7 +109,9 @@ def check_config(config: dict[str, Any], place: str) -> None:
         refuse(f"init_lora_weights is {str(beginning)[:40]!r}, which changes the base's weights as well")
     if config.get("bias", "none") not in ("none", "all", "lora_only"):
         refuse(f"bias is {str(config.get('bias'))[:40]!r}, expected none, all or lora_only")
-    unknown = [name for name, value in config.items() if name not in _HARMLESS and value not in (None, False, [], {})]
+    unknown = [
+        name for name, value in config.items() if name not in _HARMLESS and value not in (None, False, [], {})
+    ]
     if unknown:
         refuse(f"{str(unknown[0])[:40]} is set, and what it means for the weights is not known")
     rank, alpha = config.get("r"), config.get("lora_alpha")
@@ -111,14 +138,20 @@ def _by_pattern(patterns: dict[str, Any], module: str, usual: Any, place: str) -
 
 
 def scale_of(config: dict[str, Any], module: str, place: str) -> tuple[int, float]:
-    """Return rank and scale of a module: alpha / r, or alpha / sqrt(r) where the adapter says ``use_rslora``."""
+    """Return rank and scale of a module: alpha / r, or alpha / sqrt(r) with ``use_rslora``."""
     rank = _by_pattern(config.get("rank_pattern") or {}, module, config["r"], f"{place}: rank_pattern")
-    alpha = _by_pattern(config.get("alpha_pattern") or {}, module, config["lora_alpha"], f"{place}: alpha_pattern")
+    alpha = _by_pattern(
+        config.get("alpha_pattern") or {}, module, config["lora_alpha"], f"{place}: alpha_pattern"
+    )
     return rank, alpha / (math.sqrt(rank) if config.get("use_rslora") else rank)
 
 
 def changes(
-    config: dict[str, Any], adapter: Checkpoint, base: dict[str, Spec], canonical: Callable[[str], str], place: str
+    config: dict[str, Any],
+    adapter: Checkpoint,
+    base: dict[str, Spec],
+    canonical: Callable[[str], str],
+    place: str,
 ) -> Changes:
     """Assign every tensor of an adapter to the tensor of the base that it changes.
 
@@ -130,24 +163,30 @@ def changes(
         place: the adapter's folder, for messages.
 
     Raises:
-        RemeasureError: a tensor without a target, of another shape or type, without its other half, twice for one
-            target, or one that the configuration names and the file lacks.
+        RemeasureError: a tensor without a target, of another shape or type, without its other half, twice for
+            one target, or one that the configuration names and the file lacks.
     """
     check_config(config, f"{place}/{CONFIG}")
     halves: dict[tuple[str, bool], dict[str, str]] = defaultdict(dict)
     found = Changes({}, {})
     for name in adapter.specs:
         if not name.startswith(_PREFIX):
-            raise RemeasureError(f"{place}: tensor {name} does not begin with {_PREFIX}; it is no PEFT adapter")
+            raise RemeasureError(
+                f"{place}: tensor {name} does not begin with {_PREFIX}; it is no PEFT adapter"
+            )
         rest = name.removeprefix(_PREFIX)
         if match := _PAIR.match(rest) or _EMBEDDING.match(rest):
             half = halves[match["module"], "lora_embedding_" in rest]
             if half.setdefault(match["part"], name) != name:
-                raise RemeasureError(f"{place}: tensors {half[match['part']]} and {name} are one; fetch it again")
+                raise RemeasureError(
+                    f"{place}: tensors {half[match['part']]} and {name} are one; fetch it again"
+                )
         elif (match := _WHOLE.match(rest)) and "lora_" not in rest:
             _take_whole(found, name, match, config, canonical, place)
         else:
-            raise RemeasureError(f"{place}: tensor {name} is of a kind that cannot be merged (DoRA, LoRA bias, …)")
+            raise RemeasureError(
+                f"{place}: tensor {name} is of a kind that cannot be merged (DoRA, LoRA bias, …)"
+            )
     for (module, is_embedding), half in halves.items():
         _take_pair(found, module, is_embedding, half, config, canonical, place)
     _check_shapes(found, adapter, base, place)
@@ -161,8 +200,8 @@ def _take_whole(found: Changes, name: str, match, config, canonical, place: str)
     is_saved = any(re.match(rf"(^|.*\.){re.escape(str(m))}($|\..*)", module) for m in listed)
     if not is_saved and not (kind == "bias" and config.get("bias", "none") != "none"):
         raise RemeasureError(
-            f"{place}: tensor {name} is whole, but {CONFIG} names it neither under modules_to_save nor as a bias; "
-            "it may belong to another adapter"
+            f"{place}: tensor {name} is whole, but {CONFIG} names it neither under modules_to_save nor as a "
+            "bias; it may belong to another adapter"
         )
     target = canonical(f"{module}.{kind}")
     if found.replaced.setdefault(target, name) != name:
@@ -172,7 +211,9 @@ def _take_whole(found: Changes, name: str, match, config, canonical, place: str)
 def _take_pair(found: Changes, module: str, is_embedding: bool, half, config, canonical, place: str) -> None:
     missing = {"A", "B"} - half.keys()
     if missing:
-        raise RemeasureError(f"{place}: LoRA of {module} lacks its half {missing.pop()}; fetch the adapter again")
+        raise RemeasureError(
+            f"{place}: LoRA of {module} lacks its half {missing.pop()}; fetch the adapter again"
+        )
     rank, scale = scale_of(config, module, f"{place}/{CONFIG}")
     target = canonical(f"{module}.weight")
     if target in found.pairs or target in found.replaced:
@@ -181,7 +222,10 @@ def _take_pair(found: Changes, module: str, is_embedding: bool, half, config, ca
 
 
 def _check_shapes(found: Changes, adapter: Checkpoint, base: dict[str, Spec], place: str) -> None:
-    for target, name in (*found.replaced.items(), *((target, pair.down) for target, pair in found.pairs.items())):
+    for target, name in (
+        *found.replaced.items(),
+        *((target, pair.down) for target, pair in found.pairs.items()),
+    ):
         if target not in base:
             raise RemeasureError(
                 f"{place}: tensor {name} changes {target}, which the base lacks; it belongs to another base"
@@ -192,7 +236,9 @@ def _check_shapes(found: Changes, adapter: Checkpoint, base: dict[str, Spec], pl
     for target, pair in found.pairs.items():
         shape = base[target].shape
         if len(shape) != 2:
-            raise RemeasureError(f"{place}: LoRA of {target}, a tensor of shape {shape}; only matrices can be merged")
+            raise RemeasureError(
+                f"{place}: LoRA of {target}, a tensor of shape {shape}; only matrices can be merged"
+            )
         rows, columns = reversed(shape) if pair.is_embedding else shape
         for name, wanted in ((pair.down, (pair.rank, columns)), (pair.up, (rows, pair.rank))):
             if adapter.specs[name].shape != wanted:
@@ -204,8 +250,8 @@ def _check_shapes(found: Changes, adapter: Checkpoint, base: dict[str, Spec], pl
 
 def _refuse_shape(place: str, name: str, found, target: str, wanted, also: str = "") -> None:
     raise RemeasureError(
-        f"{place}: tensor {name} has shape {found}, which does not fit {target} of shape {wanted}{also}; it belongs "
-        "to another base or is damaged"
+        f"{place}: tensor {name} has shape {found}, which does not fit {target} of shape {wanted}{also}; it "
+        "belongs to another base or is damaged"
     )
 
 
@@ -224,4 +270,6 @@ def _check_modules(found: Changes, config, base: dict[str, Spec], canonical, pla
     kinds = {re.sub(r"\.\d+\.", ".#.", target) for target in found.pairs}
     for target in base:
         if re.sub(r"\.\d+\.", ".#.", target) in kinds and target not in found.pairs:
-            raise RemeasureError(f"{place}: there is no LoRA of {target}, but of other layers; fetch it again")
+            raise RemeasureError(
+                f"{place}: there is no LoRA of {target}, but of other layers; fetch it again"
+            )

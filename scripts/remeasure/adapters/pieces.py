@@ -1,7 +1,7 @@
-"""LLaMA's sentencepiece model as ``tokenizer.json``, so that whoever serves needs neither sentencepiece nor protobuf.
+"""LLaMA's sentencepiece model as ``tokenizer.json``: serving then needs neither sentencepiece nor protobuf.
 
-Only what LLaMA's tokenizer is: byte-pair pieces, no normalisation but a blank before the text, unknown characters as
-bytes. Anything else is refused.
+Only what LLaMA's tokenizer is: byte-pair pieces, no normalisation but a blank before the text, unknown
+characters as bytes. Anything else is refused.
 """
 
 import struct
@@ -40,8 +40,8 @@ def read(path: Path) -> list[Piece]:
     wanted = {"model": _BPE, "name": b"identity", "extra_blanks_go": 0, "blank_first": 1}
     if kinds != [_UNKNOWN, _CONTROL, _CONTROL] or settings != wanted:
         raise RemeasureError(
-            f"{path}: a tokenizer of another kind than LLaMA's ({settings}, first pieces of types {kinds}); it cannot "
-            "be converted here"
+            f"{path}: a tokenizer of another kind than LLaMA's ({settings}, first pieces of types {kinds}); "
+            "it cannot be converted here"
         )
     return found
 
@@ -58,7 +58,11 @@ def _read(data: bytes) -> tuple[list[Piece], dict[str, Any]]:
             settings["model"] = dict(_fields(value)).get(3, 1)
         elif number == 3:
             rules = dict(_fields(value))
-            settings |= {"name": rules.get(1, b""), "blank_first": rules.get(3, 1), "extra_blanks_go": rules.get(4, 1)}
+            settings |= {
+                "name": rules.get(1, b""),
+                "blank_first": rules.get(3, 1),
+                "extra_blanks_go": rules.get(4, 1),
+            }
     if not found:
         raise ValueError
     return found, settings
@@ -96,22 +100,25 @@ def merges(pieces: list[Piece]) -> list[tuple[str, str]]:
     """Return which two pieces make which, most frequent first.
 
     Source:
-        The conversion of sentencepiece models in transformers: every way to cut a piece into two others, by its
-        score, and where one piece has several, the longer left half first.
+        The conversion of sentencepiece models in transformers: every way to cut a piece into two others, by
+        its score, and where one piece has several, the longer left half first.
     """
     known = {piece.text for piece in pieces}
     found = []
     for text in (piece for piece in pieces if piece.kind in (_NORMAL, _USER_DEFINED)):
         word = text.text
         cuts = ((word[:k], word[k:]) for k in range(1, len(word)))
-        found += [(-text.score, -len(left), left, right) for left, right in cuts if left in known and right in known]
+        found += [
+            (-text.score, -len(left), left, right) for left, right in cuts if left in known and right in known
+        ]
     return [(left, right) for *_, left, right in sorted(found, key=lambda one: one[:2])]
 
 
 def tokenizer(pieces: list[Piece]) -> dict[str, Any]:
-    """Return ``tokenizer.json``: as LLaMA's first one, with a blank before every stretch between special tokens.
+    """Return ``tokenizer.json``, with a blank before every stretch between special tokens.
 
-    The original LLaVA cuts its prompt at the image and reads the stretches one by one, so that each has that blank.
+    The original LLaVA cuts its prompt at the image and reads the stretches one by one, so that each has that
+    blank.
     """
     first = pieces[1].text
     return {
@@ -129,7 +136,10 @@ def tokenizer(pieces: list[Piece]) -> dict[str, Any]:
         "pre_tokenizer": None,
         "post_processor": {
             "type": "TemplateProcessing",
-            "single": [{"SpecialToken": {"id": first, "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
+            "single": [
+                {"SpecialToken": {"id": first, "type_id": 0}},
+                {"Sequence": {"id": "A", "type_id": 0}},
+            ],
             "pair": [
                 {"SpecialToken": {"id": first, "type_id": 0}},
                 {"Sequence": {"id": "A", "type_id": 0}},

@@ -1,4 +1,4 @@
-"""Qwen2-VL and Qwen2.5-VL: the base is in the layout of vLLM already; adapters spell its names in two ways."""
+"""Qwen2-VL and Qwen2.5-VL: bases have vLLM's layout already; adapters spell their names in two ways."""
 
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,13 @@ _NEEDED = ("config.json", "preprocessor_config.json", "tokenizer_config.json")
 # All that tokenizers, processors and defaults of sampling are read from.
 FILES = (
     *_NEEDED,
-    *("added_tokens.json", "chat_template.jinja", "chat_template.json", "generation_config.json", "merges.txt"),
+    *(
+        "added_tokens.json",
+        "chat_template.jinja",
+        "chat_template.json",
+        "generation_config.json",
+        "merges.txt",
+    ),
     *("processor_config.json", "special_tokens_map.json", "tokenizer.json", "video_preprocessor_config.json"),
     "vocab.json",
 )
@@ -38,7 +44,9 @@ def places(base: Checkpoint, folder: str) -> dict[str, Place]:
     found: dict[str, Place] = {}
     for name in base.specs:
         if found.setdefault(canonical(name), Place(base, name)).name != name:
-            raise RemeasureError(f"{folder}: tensors {found[canonical(name)].name} and {name} are one; fetch it again")
+            raise RemeasureError(
+                f"{folder}: tensors {found[canonical(name)].name} and {name} are one; fetch it again"
+            )
     return found
 
 
@@ -54,8 +62,8 @@ def check(folder: Path, family: str) -> dict[str, Any]:
     config = read_config(folder / "config.json")
     if config.get("model_type") != _KINDS[family]:
         raise RemeasureError(
-            f"{folder}: config.json says model_type {str(config.get('model_type'))[:40]!r}, family {family} is "
-            f"{_KINDS[family]}; correct `family` or `base`"
+            f"{folder}: config.json says model_type {str(config.get('model_type'))[:40]!r}, family {family} "
+            f"is {_KINDS[family]}; correct `family` or `base`"
         )
     return config
 
