@@ -75,11 +75,6 @@ def _check_models(run: str, plan: Plan, made: set[str], place: str) -> None:
         if model.image_tokens is not None:
             tokens.check_formula(model.image_tokens, f"{place}: models.{name}")
         for option, path in model.files.items():
-            adapted = plan.adapted_at(path)
-            if adapted and adapted[0] not in plan.runs():
-                raise RemeasureError(f"{place}: models.{name}.files.{option}: {path}: no run {adapted[0]!r}")
-            if adapted:
-                plan.adapted(*adapted)
             if path.startswith("results/sources/") and path not in made:
                 hint = did_you_mean(path, made)
                 raise RemeasureError(f"{place}: models.{name}.files.{option}: no source {path}{hint}")

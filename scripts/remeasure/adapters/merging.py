@@ -39,7 +39,8 @@ def added(rows: np.ndarray, down: np.ndarray, up: np.ndarray, scale: float, dtyp
     total = up @ down
     total *= np.float32(scale)
     total += rows.astype(np.float32)
-    return total.astype(dtype)
+    with np.errstate(over="ignore"):  # counted by the caller
+        return total.astype(dtype)
 
 
 class Weights:
