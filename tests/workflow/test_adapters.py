@@ -19,9 +19,9 @@ adapted:
 SOURCES = ("llava-v1.5-7b", "llava-v1.5-7b-tsa-dpo", "clip-vit-large-patch14-336")
 
 
-@pytest.fixture
-def project(tmp_path):
-    return copy_project(tmp_path / "project")
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    return copy_project(tmp_path_factory.mktemp("clone") / "project")
 
 
 def call(project, *words: str) -> subprocess.CompletedProcess:
