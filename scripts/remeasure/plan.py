@@ -168,6 +168,7 @@ class Plan(AskingPlan):
         named += [path for name in here.encoders for path in self.weights(run, name).values()]
         named += [corpus.tokenizer for corpus in here.corpora.values()]
         named += [path for model in here.models.values() for path in model.files.values()]
+        named += [path for name in here.adapted for path in self.adapted_files(run, name).values()]
         for cell in (cell for cell in self.cells if cell.study in here.studies):
             folder = here.studies[cell.study].items
             named += [f"{folder}/{cell.bench}.jsonl"] if folder else []
