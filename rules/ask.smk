@@ -29,6 +29,7 @@ rule build_requests:
         unpack(FILES.evidence),
         questions="results/{run}/{study}/{bench}/items.jsonl",
         images="results/{run}/{study}/{bench}/images.zip",
+        prompts=FILES.prompts,
     output:
         requests="results/{run}/{study}/{bench}/{arm}/{model}/requests.jsonl",
         record="results/{run}/{study}/{bench}/{arm}/{model}/ask.json",
@@ -112,6 +113,7 @@ rule build_judge_requests:
     input:
         questions="results/{run}/{study}/{bench}/items.jsonl",
         responses="results/{run}/{study}/{bench}/{arm}/{model}/responses.jsonl",
+        prompts=FILES.judge_prompts,
     output:
         requests="results/{run}/{study}/{bench}/{arm}/{model}/judge/requests.jsonl",
         record="results/{run}/{study}/{bench}/{arm}/{model}/judge/ask.json",

@@ -9,6 +9,7 @@ rule build_agreement_requests:
         questions=FILES.audited_items,
         graded=lambda wildcards: FILES.audited(wildcards, "graded.jsonl"),
         responses=lambda wildcards: FILES.audited(wildcards, "responses.jsonl"),
+        prompts=FILES.agreement_prompts,
     output:
         requests="results/{run}/judges/{judge}/requests.jsonl",
         picked="results/{run}/judges/{judge}/picked.jsonl",

@@ -20,6 +20,7 @@ for name, files in PLAN.indexes().items():
         localrule: True
         conda:
             "../envs/core.yaml"
+        threads: 4
         resources:
             mem_mb=1000,
             runtime=30,
@@ -31,4 +32,5 @@ for name, files in PLAN.indexes().items():
             study=name,
         shell:
             'python "$SCRIPTS"/index_images.py --study {params.study:q} --settings {params.settings:q}'
-            " --source {input.source:q} --out {output.files:q} --record {output.record:q} 2> {log:q}"
+            " --source {input.source:q} --threads {threads} --journal $(dirname {output.record:q})/journal"
+            " --out {output.files:q} --record {output.record:q} 2> {log:q}"

@@ -36,6 +36,7 @@ rule estimate_judge:
     """What judging a cell will cost: its requests do not exist yet, so every question counts as answered."""
     input:
         questions="results/{run}/{study}/{bench}/items.jsonl",
+        prompts=FILES.judge_prompts,
         executor=lambda wildcards: FILES.executor(wildcards.run, wildcards.study, FILES.judge(wildcards)),
     output:
         estimate="results/{run}/{study}/{bench}/{arm}/{model}/judge/estimate.json",

@@ -115,6 +115,32 @@ rule draw_pictures:
         " --out {output.pictures:q} --record {output.record:q} 2> {log:q}"
 
 
+rule compose_triplets:
+    """Objects pasted into photographed places: each place with one, without it, and with another."""
+    input:
+        panoramas=ancient("results/sources/panoramas.zip"),
+        objects=ancient("results/sources/twemoji.zip"),
+    output:
+        pictures="results/sources/composed-triplets.zip",
+        record="results/sources/composed-triplets.json",
+    log:
+        "results/sources/logs/compose_triplets.log",
+    benchmark:
+        "results/sources/logs/compose_triplets.benchmark.tsv"
+    localrule: True
+    conda:
+        "../envs/core.yaml"
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    params:
+        code=code_of("compose_triplets.py"),
+        settings=lambda wildcards: json.dumps(PLAN.scenes("composed-triplets"), sort_keys=True),
+    shell:
+        'python "$SCRIPTS"/compose_triplets.py --settings {params.settings:q} --panoramas {input.panoramas:q}'
+        " --objects {input.objects:q} --out {output.pictures:q} --record {output.record:q} 2> {log:q}"
+
+
 rule convert_photo_model:
     """The photo descriptor as ONNX, read from its weights without running any of their code."""
     input:

@@ -43,6 +43,33 @@ rule make_table:
         " 2> {log:q}"
 
 
+rule make_page:
+    """The units of a table one by one, with pictures, answers, what decided, and verdicts, as one HTML file."""
+    input:
+        questions=lambda wildcards: FILES.benches(wildcards, "items.jsonl"),
+        images=FILES.pictured,
+        graded=lambda wildcards: FILES.cells(wildcards, "graded.jsonl"),
+        responses=lambda wildcards: FILES.cells(wildcards, "responses.jsonl"),
+    output:
+        page="results/{run}/tables/{table}.html",
+    log:
+        "results/{run}/tables/logs/{table}.html.log",
+    benchmark:
+        "results/{run}/tables/logs/{table}.html.benchmark.tsv"
+    localrule: True
+    conda:
+        "../envs/core.yaml"
+    resources:
+        mem_mb=1000,
+        runtime=30,
+    params:
+        code=code_of("make_page.py"),
+        settings=as_json(PLAN.page, "run", "table"),
+    shell:
+        'python "$SCRIPTS"/make_page.py --settings {params.settings:q} --items {input.questions:q}'
+        " --graded {input.graded:q} --responses {input.responses:q} --out {output.page:q} 2> {log:q}"
+
+
 rule publish_table:
     """Copies of the configured run's table, with a last column that names the run."""
     input:
@@ -55,6 +82,7 @@ rule publish_table:
         markdown="results/{table}.md",
         provenance="results/{table}.json",
         figure="results/{table}.svg",
+        page="results/{table}.html",
     log:
         "results/logs/{table}.log",
     benchmark:

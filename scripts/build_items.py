@@ -1,17 +1,19 @@
-"""Make the questions of one bench, or of a training set, from facts that the pages state."""
+"""Make the items of one bench, or of a training set: from facts, from an index of images, or your own."""
 
 import argparse
+import itertools
 import logging
 import zipfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
-from remeasure import cli, images, items, jsonl, pictures, provenance, studies
+from remeasure import cli, image_tree, images, items, jsonl, opaque, pictures, provenance, studies
 from remeasure.errors import RemeasureError
 from remeasure.files import sha256_bytes
 from remeasure.options import decode
@@ -49,10 +51,26 @@ def photograph(
             yield one.item, None
 
 
-def made(
-    study: ModuleType, args: argparse.Namespace, settings: Any, pages: list[Page]
-) -> tuple[list[Item], dict[str, bytes]]:
-    """Choose questions made from facts and take their pictures; returns items and picture members."""
+class Made(NamedTuple):
+    """Where the outputs come from; the store is written before the first item is asked for."""
+
+    settings: Any
+    found: Iterable[Item]
+    store: Iterable[tuple[str, bytes]]
+
+
+def own(study: ModuleType, args: argparse.Namespace, opened: ExitStack) -> Made:
+    """Check the user's own questions."""
+    settings = decode(args.settings, items.OwnSettings)
+    pages = list(jsonl.read(args.pages, Page)) if args.pages else None
+    return Made(settings, items.own(args.own, settings, pages, study.units), ())
+
+
+def from_facts(study: ModuleType, args: argparse.Namespace, opened: ExitStack) -> Made:
+    """Choose questions made from facts and take their pictures."""
+    settings = decode(args.settings, study.Settings)
+    if args.pages is None:
+        raise RemeasureError("questions made from facts are about pages; give --pages")
     if study.needs_pictures(args.bench, settings) and args.pictures is None:
         raise RemeasureError(f"bench {args.bench} has questions with a picture; give --pictures")
     flags = read_flags(args.pictures) if study.needs_pictures(args.bench, settings) else {}
@@ -60,7 +78,7 @@ def made(
     alike = pictures.too_alike(flags, photos.alike_below)
     usable = frozenset(set(flags) - set(alike) - set(photos.skip))
     book = study.FactBook(jsonl.read(args.facts, Fact))
-    chosen = study.bench_items(args.bench, settings, pages, book, usable)
+    chosen = study.bench_items(args.bench, settings, list(jsonl.read(args.pages, Page)), book, usable)
     found: list[Item] = []
     store: dict[str, bytes] = {}
     for item, photo in photograph(chosen, flags, photos):
@@ -70,7 +88,29 @@ def made(
             ref = ImageRef(sha256=digest, path=str(args.images_out), member=f"{digest}.jpg")
             item = msgspec.structs.replace(item, images=(ref,))
         found.append(item)
-    return found, store
+    return Made(settings, found, sorted(store.items()))
+
+
+def from_index(study: ModuleType, args: argparse.Namespace, opened: ExitStack) -> Made:
+    """Take the first lines of an index; the images stay where they are, but for transparent ones."""
+    settings = decode(args.settings, items.IndexSettings)
+    tree = opened.enter_context(image_tree.open_tree(Path(settings.source)))
+    n_rows = sum(1 for _ in jsonl.read(args.index, study.Row))
+    if n_rows < settings.n_units:
+        log.warning(
+            "%s: has %d lines, %d were asked for; all are taken", args.index, n_rows, settings.n_units
+        )
+
+    def found() -> Iterator[Item]:
+        for row in itertools.islice(jsonl.read(args.index, study.Row), settings.n_units):
+            yield from study.from_row(row, tree.ref)
+
+    on_white = opaque.OnWhite(args.images_out)
+    return Made(settings, on_white.applied(found()), on_white.members(found()))
+
+
+WAYS = {"own": (own, "units"), "facts": (from_facts, "bench_items"), "index": (from_index, "from_row")}
+"""By the option that names what items are made from: how, and the function that the study needs for it."""
 
 
 def counted(found: Iterable[Item], counts: Counter) -> Iterator[Item]:
@@ -82,27 +122,38 @@ def counted(found: Iterable[Item], counts: Counter) -> Iterator[Item]:
 
 
 def work(args: argparse.Namespace) -> None:
-    """Make questions from facts, or check the user's own; write."""
+    """Make items in one of the ways; write."""
     study = studies.load(args.study, "items")
-    settings = decode(args.settings, study.Settings)
-    if (args.own is None) == (args.facts is None):
-        raise RemeasureError("give either --facts, to make questions, or --own, a file with your own")
-    pages = list(jsonl.read(args.pages, Page))
-    if args.own:
-        found, store = items.own(args.own, pages, settings.n_items), {}
-    else:
-        found, store = made(study, args, settings, pages)
-    images.write_store(args.images_out, sorted(store.items()))
+    given = [name for name in WAYS if getattr(args, name) is not None]
+    if len(given) != 1:
+        raise RemeasureError(
+            f"give one of {', '.join(f'--{name}' for name in WAYS)}: what items are made from"
+        )
+    way, needed = WAYS[given[0]]
+    if not hasattr(study, needed):
+        raise RemeasureError(
+            f"--{given[0]}: study {args.study!r} makes no items in this way ({study.__name__} has no "
+            f"{needed}); correct the study's settings"
+        )
     counts = Counter(items=0, with_picture=0)
-    jsonl.write(args.out, counted(found, counts))
-    log.info("%s: %d questions, %d with a picture", args.bench, counts["items"], counts["with_picture"])
-    given = [args.pages, args.facts, args.own, args.pictures]
+    with ExitStack() as opened:
+        made = way(study, args, opened)
+        n_members = images.write_store(args.images_out, made.store)
+        jsonl.write(args.out, counted(made.found, counts))
+    log.info(
+        "%s: %d items, %d with an image, %d images in the store",
+        args.bench,
+        counts["items"],
+        counts["with_picture"],
+        n_members,
+    )
+    inputs = [args.pages, args.facts, args.own, args.index, args.pictures]
     provenance.write_stage(
         args.record,
         stage="build_items",
         script="build_items.py",
-        settings=msgspec.to_builtins(settings) | {"study": args.study, "bench": args.bench},
-        inputs=[path for path in given if path],
+        settings=msgspec.to_builtins(made.settings) | {"study": args.study, "bench": args.bench},
+        inputs=[path for path in inputs if path],
         outputs=[args.out, args.images_out],
         packages=["pillow", "numpy"],
         also=(f"remeasure.studies.{args.study}_items",),
@@ -114,13 +165,14 @@ def main(argv=None) -> int:
     """Command-line entry."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
-        "--settings", required=True, help="page set, number of items, question templates, as JSON"
+        "--settings", required=True, help="how many items of what, question templates, as JSON"
     )
     parser.add_argument("--study", required=True)
     parser.add_argument("--bench", required=True, help="bench or training set")
-    parser.add_argument("--pages", type=Path, required=True, help="chosen pages of the corpus")
+    parser.add_argument("--pages", type=Path, help="chosen pages of the corpus; none where there is none")
     parser.add_argument("--facts", type=Path, help="facts of the whole archive, to make questions from")
     parser.add_argument("--own", type=Path, help="your own questions instead, JSONL")
+    parser.add_argument("--index", type=Path, help="index of a collection of images, the study's first file")
     parser.add_argument(
         "--pictures", type=Path, help="flags by page id, zip; needed for questions with a picture"
     )

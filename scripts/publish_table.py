@@ -31,7 +31,12 @@ def copy(source: Path, run: str) -> str:
         text = source.read_text(encoding="utf-8")
     except OSError as error:
         raise RemeasureError(f"{source}: cannot be read ({error.strerror}); rerun the table") from None
-    names = {".json": f'"run": "{run}"', ".md": f"Run `{run}`", ".svg": f"run {run}"}
+    names = {
+        ".json": f'"run": "{run}"',
+        ".md": f"Run `{run}`",
+        ".svg": f"run {run}",
+        ".html": f"Made from run {run};",
+    }
     if source.suffix not in names or names[source.suffix] not in text:
         raise RemeasureError(
             f"{source}: does not name run {run!r}; delete it and rerun, or give that run's files"

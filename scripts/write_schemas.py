@@ -8,6 +8,7 @@ import msgspec
 
 from remeasure import cli, estimates, files, prices, records, settings
 from remeasure.errors import RemeasureError
+from remeasure.studies import tosc_report, tosc_triplets
 
 FOLDER = Path(__file__).resolve().parent.parent / "config" / "schema"
 
@@ -20,6 +21,7 @@ def schemas() -> dict[str, str]:
         if issubclass(kind, records.Record) and kind is not records.Record
     ]
     kinds += [settings.Run, settings.Study, estimates.Estimate, prices.PriceRow]
+    kinds += [tosc_triplets.Triplet, tosc_triplets.Insertion, tosc_report.IndexReport]
     texts = {}
     for kind in kinds:
         encoded = msgspec.json.encode(msgspec.json.schema(kind), order="sorted")

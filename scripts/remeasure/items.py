@@ -1,7 +1,7 @@
 """Question files: one reader for all stages, whoever wrote the file."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -9,9 +9,28 @@ import msgspec
 from remeasure import jsonl
 from remeasure.errors import RemeasureError, did_you_mean
 from remeasure.images import ImageReader, media_type
-from remeasure.records import ImageRef, Item, Page
+from remeasure.records import ImageRef, Item, Page, Record
 
 ITEM_ID = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
+
+
+class OwnSettings(Record, kw_only=True):
+    """Settings of ``build_items`` for a user's own questions."""
+
+    own: str
+    n_items: int | None = None
+    """How many units are taken: questions, or groups of them that are graded together; null: all."""
+    with_answers: bool = True
+    """Whether every question needs an answer; not where the bench's grader compares with none."""
+
+
+class IndexSettings(Record, kw_only=True):
+    """Settings of ``build_items`` for images of an index."""
+
+    n_units: int
+    """How many lines of the index are taken, in its order."""
+    source: str
+    """The folder or store that the index lists."""
 
 
 def read(path: Path, *, check_images: bool = False, with_answers: bool = True) -> Iterator[Item]:
@@ -52,18 +71,36 @@ def _check_image(reader: ImageReader, image: ImageRef, where: str) -> None:
         raise RemeasureError(f"{where} shows {image.path}: {found}; correct the file or its sha256") from None
 
 
-def own(path: Path, pages: Sequence[Page], n_items: int | None) -> Iterator[Item]:
-    """Yield a user's own questions: the first ``n_items``, images verified, pages named by id or by path.
+def own(
+    path: Path,
+    settings: OwnSettings,
+    pages: Sequence[Page] | None,
+    units: Callable[[Iterable[Item]], Iterator[tuple[Item, ...]]],
+) -> Iterator[Item]:
+    """Yield a user's own questions: the first ones, images verified, pages named by id or by path.
 
-    The whole file is checked whatever ``n_items`` is.
+    The whole file is checked whatever the number of questions that are taken.
+
+    Args:
+        path: the question file.
+        settings: how many, and whether they need answers.
+        pages: pages of the run; null where the study has none.
+        units: puts together what is graded together; the study's.
 
     Raises:
-        RemeasureError: as ``read``, or an item names a page that the run does not use.
+        RemeasureError: as ``read``, an item names a page that the run does not use, or a unit is not as the
+            study needs it.
     """
+    found = read(path, check_images=True, with_answers=settings.with_answers)
+    for number, unit in enumerate(units(_on_pages(found, path, pages or ())), start=1):
+        if settings.n_items is None or number <= settings.n_items:
+            yield from unit
+
+
+def _on_pages(found: Iterable[Item], path: Path, pages: Sequence[Page]) -> Iterator[Item]:
+    """Yield items with the ids of the pages that they name."""
     known = {page.path: page.page_id for page in pages} | {page.page_id: page.page_id for page in pages}
-    for number, item in enumerate(read(path, check_images=True), start=1):
-        if n_items is not None and number > n_items:
-            continue
+    for number, item in enumerate(found, start=1):
         strange = [page for page in item.relevant if page not in known]
         if strange:
             raise RemeasureError(

@@ -5,7 +5,6 @@ from itertools import product
 from typing import Any
 
 from remeasure import graders
-from remeasure.models import Model
 from remeasure.settings import Axis, Bench, Cell, Study, StudyRun
 
 AXES: tuple[Axis, ...] = ("bench", "arm", "model", "metric")
@@ -16,7 +15,6 @@ def of_table(
     study: Study,
     benches: Mapping[str, Bench],
     here: StudyRun,
-    models: Mapping[str, Model],
 ) -> dict[str, Any]:
     """Return the layout of a table as settings of ``make_table``.
 
@@ -25,7 +23,6 @@ def of_table(
         study: its protocol.
         benches: the benches of the study, with the changes of the run.
         here: what the run says about it.
-        models: all models of the run.
 
     Returns:
         ``cells``: bench, arm and model of every cell; ``metrics``: name, title and better of every metric;
@@ -38,7 +35,8 @@ def of_table(
     values = {
         "bench": {cell.bench: benches[cell.bench].title for cell in cells},
         "arm": {cell.arm: study.arms[cell.arm].title for cell in cells},
-        "model": {name: models[name].title for name in here.readers},
+        # Their titles are sentences; the page says them once.
+        "model": {name: name for name in here.readers},
         "metric": {name: metric.title for name, metric in metrics.items()},
     }
     shown = [name for name in study.layout.metrics or metrics if name in metrics]

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from remeasure import catalogue, layout, prompts, settings
+from remeasure import catalogue, graders, layout, prompts, settings
 from remeasure.encoders import BACKENDS
 from remeasure.errors import RemeasureError, did_you_mean
 from remeasure.files import sha256_file
@@ -19,6 +19,8 @@ from remeasure.settings import Cell, Corpus, Encoder, Run, Study, StudyRun
 
 # The seed and size of every bootstrap in every table.
 BOOTSTRAP = {"n": 2000, "seed": 1}
+# Units of a bench that the page of a table shows.
+PAGE_UNITS = 60
 # One judge reply in a hundred may be missing before a cell is refused (pitfall P3).
 MAX_JUDGE_FAILED_SHARE = 0.01
 
@@ -115,6 +117,11 @@ class Plan(AskingPlan):
         return settings.read_yaml(self.folder / "corpora" / f"{corpus}.yaml")
 
     @functools.cache  # noqa: B019 - one plan per process
+    def scenes(self, name: str) -> dict[str, Any]:
+        """Return a section of ``scenes.yaml``: how pictures are composed."""
+        return settings.read_yaml(self.folder / "scenes.yaml")[name]
+
+    @functools.cache  # noqa: B019 - one plan per process
     def questions(self, study: str) -> dict[str, Any]:
         """Return ``studies/<study>_questions.yaml``: how questions are made from facts."""
         return settings.read_yaml(self.folder / "studies" / f"{study}_questions.yaml")
@@ -161,10 +168,12 @@ class Plan(AskingPlan):
         named += [path for name in here.encoders for path in self.weights(run, name).values()]
         named += [corpus.tokenizer for corpus in here.corpora.values()]
         named += [path for model in here.models.values() for path in model.files.values()]
+        named += [path for name in here.adapted for path in self.adapted_files(run, name).values()]
         for cell in (cell for cell in self.cells if cell.study in here.studies):
             folder = here.studies[cell.study].items
             named += [f"{folder}/{cell.bench}.jsonl"] if folder else []
             named += [here.studies[cell.study].source or ""]
+            named += self.prompts_elsewhere(run, cell.study)
         return [path for path in dict.fromkeys(named) if path.startswith("results/sources/")]
 
     # -- questions and evidence ----------------------------------------------------------------------------
@@ -174,9 +183,14 @@ class Plan(AskingPlan):
         here = self.study_run(run, study)
         if here.items:
             training = bench in self.study(study).training_sets
-            return {"own": here.items, "n_items": None if training else self.n_items(run, study, bench)}
+            compares = training or graders.by_name(self.bench(run, study, bench).grader).compares
+            return {
+                "own": here.items,
+                "n_items": None if training else self.n_items(run, study, bench),
+                "with_answers": compares,
+            }
         if self.study(study).index:
-            return {"n_units": self.n_items(run, study, bench)}
+            return {"n_units": self.n_items(run, study, bench), "source": self.source(run, study)}
         templates = self.questions(study)
         missing = [name for name in self.study(study).benches if name not in templates.get("benches", {})]
         if missing:
@@ -194,6 +208,10 @@ class Plan(AskingPlan):
         """Return the index files of every study that has an index."""
         found = {name: self.study(name).index for name in self.studies()}
         return {name: index.files for name, index in found.items() if index}
+
+    def reads_index(self, run: str, study: str) -> bool:
+        """Return whether a study's items are made from an index of images in a run."""
+        return self.study(study).index is not None and self.study_run(run, study).items is None
 
     def source(self, run: str, study: str) -> str:
         """Return the images that a study's index lists.
@@ -301,6 +319,11 @@ class Plan(AskingPlan):
             "prompts": profile,
         }
 
+    def prompts_elsewhere(self, run: str, study: str) -> list[str]:
+        """Return the files of a study's prompts that are no part of the repository."""
+        profile = prompts.profile(self.folder, study, self.study_run(run, study).prompts)
+        return [path for path in profile["files"].values() if prompts.is_elsewhere(path)]
+
     def reader(self, run: str, study: str, model: str) -> str:
         """Return the model if it is a reader of the study in the run.
 
@@ -394,7 +417,7 @@ class Plan(AskingPlan):
         study, here = self.study(name), self.study_run(run, name)
         self._check_contrasts(name)
         benches = {cell.bench: self.bench(run, name, cell.bench) for cell in cells}
-        found = layout.of_table(cells, study, benches, here, self.run(run).models)
+        found = layout.of_table(cells, study, benches, here)
         return {
             "table": table,
             "run": run,
@@ -403,9 +426,9 @@ class Plan(AskingPlan):
             "run_title": self.run(run).title,
             "unit": study.unit,
             "decimals": study.decimals,
-            "notes": study.notes,
+            "notes": study.notes + here.notes,
             **found,
-            "not_comparable": self.run(run).not_comparable,
+            "not_comparable": self._not_comparable(run, name),
             "bootstrap": BOOTSTRAP,
         }
 
@@ -423,6 +446,43 @@ class Plan(AskingPlan):
                         f"{self.folder}/studies/{study}.yaml: contrasts: [{', '.join(pair)}]: arm {arm!r} "
                         f"has no cell in {self.folder}/cells.tsv; take the pair out or add the cells"
                     )
+
+    def _not_comparable(self, run: str, study: str) -> list[str]:
+        """Return in what a study of a run differs from the paper: not in a part that it does not have."""
+        here = self.study_run(run, study)
+        without = {
+            "judge": here.judge is None,
+            "encoder": not here.encoders,
+            "text": here.corpus is None,
+            "prompts": here.prompts == "published",
+        }
+        return [field for field in self.run(run).not_comparable if not without.get(field, False)]
+
+    def page(self, run: str, table: str) -> dict[str, Any]:
+        """Settings of ``make_page``."""
+        cells = self.cells_of(table)
+        name = cells[0].study
+        study, readers = self.study(name), self.study_run(run, name).readers
+        benches = list(dict.fromkeys(cell.bench for cell in cells))
+        several = len({cell.arm for cell in cells}) > 1
+
+        def title(arm: str, reader: str) -> str:
+            words = [study.arms[arm].title] if several else []
+            return ": ".join(words + ([reader] if len(readers) > 1 or not several else []))
+
+        return {
+            "run": run,
+            "title": study.title,
+            "lines": [self.run(run).title, *study.notes, *self.study_run(run, name).notes],
+            "benches": [{"name": bench, "title": study.benches[bench].title} for bench in benches],
+            "graders": {bench: self.bench(run, name, bench).grader for bench in benches},
+            "cells": [
+                {"bench": cell.bench, "title": title(cell.arm, reader)}
+                for cell in cells
+                for reader in readers
+            ],
+            "n_units": PAGE_UNITS,
+        }
 
     def published_path(self, table: str) -> str:
         """Return the file of a table's published values, relative to the repository."""

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from remeasure import gaps, lineage, parts
+from remeasure import gaps, lineage, parts, prompts
 from remeasure.encoders import BACKENDS
 from remeasure.places import Places
 from remeasure.plan import Plan
@@ -46,6 +46,11 @@ def verified(path: str) -> Any:
     from snakemake.io import ancient
 
     return ancient(path) if path.startswith("results/sources/") else path
+
+
+def _elsewhere(settings: dict[str, Any]) -> list[Any]:
+    files = settings["prompts"]["files"].values()
+    return [verified(path) for path in files if prompts.is_elsewhere(path)]
 
 
 class Wiring(Places):
@@ -123,6 +128,13 @@ class Wiring(Places):
             | self.weights(wildcards.run, training.base)
         )
 
+    # -- adapted models ------------------------------------------------------------------------------------
+
+    def merged(self, wildcards) -> dict[str, Any]:
+        """The folders that an adapted model is made from."""
+        files = self.plan.adapted_files(wildcards.run, wildcards.adapted)
+        return {option: verified(path) for option, path in files.items()}
+
     # -- questions and ranked lists ------------------------------------------------------------------------
 
     def items(self, wildcards) -> dict[str, Any]:
@@ -143,8 +155,13 @@ class Wiring(Places):
         return named | {"facts": verified(corpus.facts)}
 
     def source(self, run: str, study: str) -> Any:
-        """The images that a study's index lists."""
-        return verified(self.plan.source(run, study))
+        """The images that a study's index lists.
+
+        Images that a rule of ours makes are not ancient: others may come after a change of its settings, and
+        nothing may read the old ones meanwhile.
+        """
+        path = self.plan.source(run, study)
+        return path if lineage.is_made(path) else verified(path)
 
     def search(self, wildcards) -> dict[str, Any]:
         """Indexes and query encoders of an arm."""
@@ -185,6 +202,19 @@ class Wiring(Places):
             "tiles": self.corpus_of(wildcards, "tiles/tiles.zip"),
         }
 
+    def prompts(self, wildcards) -> list[Any]:
+        """Prompts of a reader that are no part of the repository: brought like other raw inputs."""
+        at = (wildcards[name] for name in ("run", "study", "bench", "arm", "model"))
+        return _elsewhere(self.plan.request(*at))
+
+    def judge_prompts(self, wildcards) -> list[Any]:
+        """As ``prompts``, of a judge."""
+        return _elsewhere(self.plan.judge_request(wildcards.run, wildcards.study, wildcards.bench))
+
+    def agreement_prompts(self, wildcards) -> list[Any]:
+        """As ``prompts``, of the judges that are compared."""
+        return _elsewhere(self.plan.agreement(wildcards.run, wildcards.judge))
+
     def judge(self, wildcards) -> str:
         """The judge of a study in a run."""
         return self.plan.judge(wildcards.run, wildcards.study)
@@ -203,7 +233,9 @@ class Wiring(Places):
 
     def server_files(self, run: str, study: str, model: str) -> list[Any]:
         """Files that a model's own server needs; a hosted model needs none."""
-        return [verified(p) for p in self.plan.study_executor(run, study, model).get("files", {}).values()]
+        way = self.plan.study_executor(run, study, model)
+        made = [way["model"]] if way["kind"] == "vllm-batch" and self.plan.adapted_at(way["model"]) else []
+        return [verified(path) for path in (*way.get("files", {}).values(), *made)]
 
     def shards(self, wildcards) -> list[str]:
         """The parts that a cell's requests are split into; none where one job asks them all."""
@@ -286,13 +318,24 @@ class Wiring(Places):
             for reader in self.plan.study_run(wildcards.run, c.study).readers
         ]
 
+    def benches(self, wildcards, name: str) -> list[str]:
+        """One file of every bench of a table."""
+        benches = dict.fromkeys((cell.study, cell.bench) for cell in self.plan.cells_of(wildcards.table))
+        return [f"results/{wildcards.run}/{study}/{bench}/{name}" for study, bench in benches]
+
+    def pictured(self, wildcards) -> list[Any]:
+        """Where the images of a table's questions lie."""
+        studies = dict.fromkeys(cell.study for cell in self.plan.cells_of(wildcards.table))
+        listed = [name for name in studies if self.plan.reads_index(wildcards.run, name)]
+        return self.benches(wildcards, "images.zip") + [self.source(wildcards.run, name) for name in listed]
+
     def stages(self, wildcards) -> list[str]:
         """The records of every stage behind a table."""
         return lineage.stage_records(self.plan, wildcards.run, wildcards.table)
 
     def published_parts(self, wildcards, run: str) -> list[str]:
         """Every part of a table of one run, in the order of the published copies."""
-        parts = ("csv", "cells.csv", "contrasts.csv", "breakdown.csv", "md", "json", "svg")
+        parts = ("csv", "cells.csv", "contrasts.csv", "breakdown.csv", "md", "json", "svg", "html")
         return [f"results/{run}/tables/{wildcards.table}.{part}" for part in parts]
 
     # -- audit ---------------------------------------------------------------------------------------------

@@ -247,4 +247,6 @@ def test_each_image_is_looked_at_once_and_many_references_take_seconds(tmp_path)
 
 def test_facts_are_a_record():
     found = inspect(SAMPLES["jpeg-cmyk"])
-    assert jsonl.encode(found) == b'{"format":"jpeg","height_px":30,"odd":["cmyk"],"width_px":40}'
+    assert jsonl.encode(found) == (
+        b'{"format":"jpeg","has_alpha":false,"height_px":30,"odd":["cmyk"],"width_px":40}'
+    )

@@ -1,13 +1,22 @@
 """Question files: what is accepted, and the line that says what is wrong."""
 
+import itertools
+
 import pytest
 
 from remeasure import items, jsonl
 from remeasure.errors import RemeasureError
 from remeasure.files import sha256_bytes
+from remeasure.items import OwnSettings
 from remeasure.records import ImageRef, Item, Page
+from remeasure.studies import pixelrag_items
 
 PAGES = [Page(page_id="mount-x", path="Mount X", title="Mount X", set="all")]
+
+
+def own(path, pages, n_items, **more):
+    settings = OwnSettings(own="mine", n_items=n_items, **more)
+    return items.own(path, settings, pages, pixelrag_items.units)
 
 
 def item(**changes) -> Item:
@@ -75,16 +84,43 @@ def test_a_file_that_is_no_image_is_named(tmp_path):
 
 def test_own_questions_may_name_pages_by_path(tmp_path):
     path = write(tmp_path, item(relevant=("Mount X",)), item(item_id="q2"))
-    assert list(items.own(path, PAGES, 1)) == [item(relevant=("mount-x",))]
+    assert list(own(path, PAGES, 1)) == [item(relevant=("mount-x",))]
 
 
 def test_own_questions_about_unknown_pages_are_refused(tmp_path):
     path = write(tmp_path, item(relevant=("Mount Y",)))
     with pytest.raises(RemeasureError, match="names page 'Mount Y'.*did you mean 'Mount X'"):
-        list(items.own(path, PAGES, None))
+        list(own(path, PAGES, None))
 
 
 def test_own_questions_are_checked_to_the_end_of_the_file(tmp_path):
     path = write(tmp_path, item(), item(item_id="q2", question=" "))
     with pytest.raises(RemeasureError, match="line 2: item 'q2' has an empty question"):
-        list(items.own(path, PAGES, 1))
+        list(own(path, PAGES, 1))
+
+
+def test_own_items_of_a_study_without_pages_name_none(tmp_path):
+    path = write(tmp_path, item())
+    assert list(own(path, None, 1)) == [item()]
+    with pytest.raises(RemeasureError, match="names page 'Mount X', which is not among the 0 pages"):
+        list(own(write(tmp_path, item(relevant=("Mount X",))), None, 1))
+
+
+def test_own_items_need_answers_only_where_the_settings_say_so(tmp_path):
+    path = write(tmp_path, item(references=()))
+    assert list(own(path, None, None, with_answers=False)) == [item(references=())]
+    with pytest.raises(RemeasureError, match="has no answer"):
+        list(own(path, None, None))
+
+
+def test_own_items_are_counted_in_units(tmp_path):
+    found = [item(item_id=name, group=name[0]) for name in ("a1", "a2", "b1", "b2", "c1")]
+
+    def pairs(members):
+        for _, unit in itertools.groupby(members, key=lambda one: one.group):
+            yield tuple(unit)
+
+    path = write(tmp_path, *found)
+    assert [one.item_id for one in items.own(path, OwnSettings(own="x", n_items=2), None, pairs)] == [
+        *("a1", "a2", "b1", "b2")
+    ]

@@ -1,5 +1,8 @@
 """Prompt files: by name, by hash, filled in one pass."""
 
+import shutil
+from pathlib import Path
+
 import pytest
 
 from remeasure import prompts
@@ -63,3 +66,75 @@ def test_a_place_without_a_value_is_an_error_with_a_suggestion():
 def test_an_unknown_prompt_is_an_error_with_a_suggestion():
     with pytest.raises(RemeasureError, match="did you mean 'system_naive'"):
         prompts.get({"system_naive": "x"}, "system_nave")
+
+
+# -- wordings that are not ours to ship ---------------------------------------------------------------------
+
+SENTENCE = b"Look closely."
+
+
+def profile_folder(tmp_path, text: str, **texts: str) -> Path:
+    folder = tmp_path / "config" / "prompts" / "study" / "published"
+    folder.mkdir(parents=True)
+    (folder / "elsewhere.yaml").write_text(text)
+    for name, prompt in texts.items():
+        (folder / f"{name}.txt").write_text(prompt)
+    return tmp_path / "config"
+
+
+def elsewhere(path="results/sources/look.txt", sha256=None) -> str:
+    sha256 = sha256 or sha256_bytes(SENTENCE)
+    return f"look: {{path: {path!r}, sha256: {sha256!r}}}\n"
+
+
+def test_a_profile_may_name_files_that_are_brought_like_other_raw_inputs(tmp_path):
+    found = prompts.profile(profile_folder(tmp_path, elsewhere(), note="Ours."), "study", "published")
+    assert found == {
+        "profile": "published",
+        "files": {"note": "config/prompts/study/published/note.txt", "look": "results/sources/look.txt"},
+        "sha256": {"note": sha256_bytes(b"Ours."), "look": sha256_bytes(SENTENCE)},
+    }
+    assert [prompts.is_elsewhere(path) for path in found["files"].values()] == [False, True]
+
+
+def test_a_file_from_elsewhere_is_found_in_the_working_folder_and_checked_to_the_byte(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    files = PromptFiles(**prompts.profile(profile_folder(tmp_path, elsewhere()), "study", "published"))
+    with pytest.raises(RemeasureError, match="results/sources/look.txt: cannot be read"):
+        prompts.load(files)
+    Path("results/sources").mkdir(parents=True)
+    Path("results/sources/look.txt").write_bytes(SENTENCE)
+    assert prompts.load(files) == {"look": SENTENCE.decode()}
+    Path("results/sources/look.txt").write_bytes(SENTENCE + b"\n")
+    with pytest.raises(RemeasureError, match="to the byte: config/sources_by_hand.tsv describes it"):
+        prompts.load(files)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (elsewhere(path="config/look.txt"), "does not lie below results/sources/"),
+        (elsewhere(path="/etc/passwd"), "does not lie below results/sources/"),
+        (elsewhere(path="results/sources/../../x"), "does not lie below results/sources/"),
+        (elsewhere(sha256="abc"), "is not 64 hexadecimal digits"),
+        (elsewhere(sha256="A" * 64), "is not 64 hexadecimal digits"),
+        (elsewhere().replace("look:", "note:"), "note.txt lies beside it"),
+        ("look: {path: results/sources/x}", "missing required field `sha256`"),
+        ("look: {path: results/sources/x, sha256: y, url: z}", "unknown field `url`"),
+        ("look: results/sources/x", "Expected `object`"),
+        ("- look", "expected keys at the top level"),
+    ],
+)
+def test_a_list_of_files_from_elsewhere_that_is_wrong_is_one_line(tmp_path, text, said):
+    with pytest.raises(RemeasureError, match=said) as caught:
+        prompts.profile(profile_folder(tmp_path, text, note="Ours."), "study", "published")
+    assert "elsewhere.yaml" in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_a_profile_without_any_prompt_is_an_error(tmp_path):
+    config = profile_folder(tmp_path, "{}")
+    with pytest.raises(RemeasureError, match="no prompt files"):
+        prompts.profile(config, "study", "published")
+    shutil.rmtree(config / "prompts" / "study" / "published")
+    with pytest.raises(RemeasureError, match="no prompt files"):
+        prompts.profile(config, "study", "other")

@@ -156,6 +156,14 @@ def test_a_caption_that_is_missing_is_rewarded_as_published_and_left_out_under_s
     assert score.statuses == {"answered": 2, status: 1}
 
 
+@pytest.mark.parametrize("status", ["failed", "not_sent"])
+def test_text_beside_a_failure_is_no_caption(status):
+    (line,), _ = graded([("dog", "cat", "A dog.", (status, "A dog."), "A cat.")], denominator="per_rate")
+    assert line.published.reason == "a=1 b=0 c=0 d=1"
+    assert line.strict.scores["rca"] is None
+    assert {mark.item_id for mark in line.marks} == {"000001-origin", "000001-replaced"}
+
+
 @pytest.mark.parametrize("text", ["", "  \n"])
 def test_an_empty_caption_is_a_state_of_its_own(text):
     (line,), score = graded([("dog", "cat", "A dog.", text, "A cat.")])
@@ -225,12 +233,50 @@ def test_wrong_options_are_said(change, said):
         graded(EXAMPLE[:1], **change)
 
 
-def test_a_unit_that_is_no_triplet_is_said():
-    grader = by_name("triplets")
-    items = triplet(1, "dog", "cat")[:2]
+def without(state):
+    """Grade a triplet that lacks one image, as an index of the policy `available` lists it."""
+    items = [item for item in triplet(1, "dog", "cat") if item.meta["state"] != state]
+    captions = {"origin": "A dog.", "removed": "A couch.", "replaced": "A cat."}
+    answers = [said(item, captions[item.meta["state"]]) for item in items]
+
+    def line(**options):
+        responses = Aligned(answers, "custom_id", "responses")
+        found = grading.grade_all(
+            by_name("triplets"), items, responses, None, thinking=False, options=OPTIONS | options
+        )
+        return next(found)[1]
+
+    return line
+
+
+@pytest.mark.parametrize("reading", ["published", "strict"])
+def test_an_image_that_is_not_there_is_no_silent_caption_in_any_reading(reading):
+    line = without("removed")(denominator="per_rate")
+    one = getattr(line, reading)
+    # RCA needs the caption of the removed image, TOSC all three.
+    assert (one.score, one.scores["rca"], one.scores["opa"], one.scores["rua"]) == (None, None, 1.0, 1.0)
+    assert one.reason == "no caption: removed has no image"
+
+
+def test_complete_means_complete_where_an_image_is_missing():
+    line = without("removed")(denominator="complete")
+    assert set(line.published.scores.values()) == {None} and line.published.score is None
+
+
+@pytest.mark.parametrize("states", [("removed", "origin"), ("origin", "origin"), ("origin", "elsewhere")])
+def test_a_unit_that_is_no_triplet_is_said(states):
+    items = [
+        Item(
+            item_id=f"x{number}",
+            question="",
+            group="000001",
+            meta={"state": state, "original": "dog", "replacement": "cat"},
+        )
+        for number, state in enumerate(states)
+    ]
     responses = Aligned([said(item, "A dog.") for item in items], "custom_id", "responses")
     with pytest.raises(RemeasureError, match="expected one image each of origin, removed, replaced"):
-        list(grading.grade_all(grader, items, responses, None, thinking=False, options=OPTIONS))
+        list(grading.grade_all(by_name("triplets"), items, responses, None, thinking=False, options=OPTIONS))
 
 
 def test_items_of_a_triplet_that_stand_apart_are_said():

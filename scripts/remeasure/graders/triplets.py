@@ -20,6 +20,7 @@ from remeasure.mentions import lexicon as lexicons
 from remeasure.mentions import objects, rates, triplets
 from remeasure.mentions.matching import Matcher
 from remeasure.mentions.objects import Target
+from remeasure.mentions.preparing import Prepared
 from remeasure.mentions.triplets import STATES, Detected
 from remeasure.records import Graded, Item, Mark, Metric, Reading, Response, Status
 
@@ -27,6 +28,8 @@ from remeasure.records import Graded, Item, Mark, Metric, Reading, Response, Sta
 _WORST_FIRST: tuple[Status, ...] = ("not_sent", "failed", "refused", "cut_off", "answered")
 _UNUSABLE = ("failed", "refused", "not_sent")
 _SENTENCE_ENDS = ".!?"
+# Nothing was asked: no reading can count it, however it treats captions that failed.
+_NO_IMAGE = "has no image"
 # Which captions a metric looks at, by place: a missing one leaves the metric without a value.
 _LOOKS_AT = {
     "opa": (0,),
@@ -74,8 +77,10 @@ class Way(Struct, frozen=True):
     keeps_missing: bool
     """Whether a caption that is missing counts as one that mentions nothing."""
 
-    def target(self, name: str, side: Literal["o", "r"], options: Options) -> Target:
-        """Return what to look for."""
+    def target(self, name: str | None, side: Literal["o", "r"], options: Options) -> Target:
+        """Return what to look for; nothing without a name, which an object has that no image shows."""
+        if name is None:
+            return Target("", side, None, None, ())
         return objects.resolve(name, side, self.lexicon, unknown_objects=options.unknown_objects)
 
 
@@ -83,8 +88,11 @@ def caption(response: Response, cut_off: str) -> str:
     """Return what is looked at of a reply.
 
     Edges:
-        No text: the empty string. A cut caption without the end of a sentence stays whole.
+        No text, or no answer at all (failed, not sent): the empty string. A cut caption without the end of a
+        sentence stays whole.
     """
+    if response.status in ("failed", "not_sent"):
+        return ""  # what an import kept beside an error is no caption
     text = response.text or ""
     if response.status != "cut_off" or cut_off == "keep":
         return text
@@ -159,19 +167,26 @@ class TripletGrader:
                 rates.check_identities({name: number.value for name, number in numbers.items()})
 
     def _grade(self, unit: Unit, options: Options, ways: Mapping[str, Way]) -> Graded:
-        texts = tuple(caption(response, options.cut_off) for response in unit.responses)
-        problems = [problem_of(response, text) for response, text in zip(unit.responses, texts, strict=True)]
         names = _names(unit)
+        given = {item.meta["state"]: answer for item, answer in zip(unit.items, unit.responses, strict=True)}
+        answers = [given.get(state) for state in STATES]
+        texts = tuple(caption(answer, options.cut_off) if answer else "" for answer in answers)
+        no_image = [None if answer else _NO_IMAGE for answer in answers]
+        problems = [
+            problem_of(answer, text) if answer else _NO_IMAGE
+            for answer, text in zip(answers, texts, strict=True)
+        ]
+        prepared = tuple(map(Prepared, texts))
         detected, targets = {}, {}
         for reading, way in ways.items():
             targets[reading] = way.target(names[0], "o", options), way.target(names[1], "r", options)
             detected[reading] = triplets.detect(
-                texts, *targets[reading], way.matcher, negation=options.negation
+                prepared, *targets[reading], way.matcher, negation=options.negation
             )
         conflict = objects.conflict(*targets["strict"])
         readings = {
             reading: _reading(
-                detected[reading], conflict, [None] * 3 if way.keeps_missing else problems, options
+                detected[reading], conflict, no_image if way.keeps_missing else problems, options
             )
             for reading, way in ways.items()
         }
@@ -192,7 +207,7 @@ class TripletGrader:
                 "denied_mentions": n_denied,
                 "head_matches": sum(detected["strict"].head_match().values()),
             },
-            marks=_marks(unit, detected["strict"], texts, o, r),
+            marks=_marks(unit, detected["strict"], o, r),
         )
 
 
@@ -200,20 +215,22 @@ def _number(metric: Metric, reading: str):
     return {"published": metric.published, "strict": metric.strict, **metric.also}[reading]
 
 
-def _names(unit: Unit) -> tuple[str, str]:
-    """Return the canonical names of the two objects.
+def _names(unit: Unit) -> tuple[str, str | None]:
+    """Return the canonical names of the two objects; the second may be null where no image shows it.
 
     Raises:
         RemeasureError: the unit is no triplet, or its items name no objects.
     """
-    states = tuple(item.meta.get("state") for item in unit.items)
+    states = [item.meta.get("state") for item in unit.items]
     named = {(item.meta.get("original"), item.meta.get("replacement")) for item in unit.items}
     names = named.pop() if len(named) == 1 else (None, None)
-    if states != STATES or not all(isinstance(name, str) and name for name in names):
+    known = [state for state in STATES if state in states]
+    needed = names if "replaced" in states or names[1] is not None else names[:1]
+    if states != known or not all(isinstance(name, str) and name for name in needed):
         raise RemeasureError(
             f"unit {unit.unit_id!r}: has the states {', '.join(map(str, states))} and the objects "
-            f"{names[0]!r} and {names[1]!r}; expected one image each of {', '.join(STATES)} with the same "
-            "`original` and `replacement` in meta; correct the items"
+            f"{names[0]!r} and {names[1]!r}; expected one image each of {', '.join(STATES)}, in this order "
+            "and with the same `original` and `replacement` in meta; correct the items"
         )
     return names
 
@@ -252,13 +269,13 @@ def _lacks(metric: str, problems: list[str | None], denominator: str) -> bool:
     return any(problems[place] is not None for place in looked_at)
 
 
-def _marks(unit: Unit, detected: Detected, texts: tuple[str, ...], o: Target, r: Target) -> tuple[Mark, ...]:
+def _marks(unit: Unit, detected: Detected, o: Target, r: Target) -> tuple[Mark, ...]:
     names = {o.label: o.name, r.label: r.name}
+    marks = dict(zip(STATES, detected.marks(), strict=True))
     return tuple(
         Mark(item_id=item.item_id, start=found.start, end=found.stop, label=names[found.label])
-        for item, marks, text in zip(unit.items, detected.marks(), texts, strict=True)
-        for found in marks
-        if text.strip()
+        for item in unit.items
+        for found in marks[item.meta["state"]]
     )
 
 

@@ -1,6 +1,6 @@
-"""Word lists of the two rules that look around a mention: context and negation."""
+"""The two rules that look around a mention: context and negation."""
 
-from remeasure.mentions.preparing import Prepared
+from remeasure.mentions.preparing import BARRIER
 
 _DETERMINERS = frozenset(
     "a an the this that these those one another each every some any his her its their my our your".split()
@@ -14,107 +14,96 @@ _FUNCTION_WORDS = frozenset(
 _VERBS_OF_POSITION = frozenset(
     "sit sits sitting lie lies lying rest rests resting stand stands standing hang hangs hanging "
     "float floats floating roll rolls rolling fall falls falling lean leans leaning "
-    "appear appears appearing seem seems seeming look looks looking placed shown visible can will also".split()
+    "appear appears appearing seem seems seeming look looks looking "
+    "placed shown visible can will also".split()
 )
-_MAY_FOLLOW = _FUNCTION_WORDS | _VERBS_OF_POSITION
-_STOPS = _FUNCTION_WORDS | _COLOUR_MODIFIERS
-_LIKENESS = frozenset("shaped themed patterned sized".split())
+_MAY_FOLLOW = _FUNCTION_WORDS | _VERBS_OF_POSITION | {BARRIER}
+_STOPS = _FUNCTION_WORDS | _COLOUR_MODIFIERS | {BARRIER}
+LIKENESS = frozenset("shaped themed patterned sized".split())
+"""A mention that a hyphen joins to one of these names a likeness."""
 ALSO_ADJECTIVES = frozenset(["orange", "remote"])
 """Forms that are looked at more closely; their plurals always count."""
 _MOST_CONTENT_WORDS = 2
 
 _NEGATORS = frozenset("no not without never neither nor".split())
+_NOT_ONLY = ("only", "just")
 _ABSENCE = frozenset("absence lack free devoid".split())
 _CONTRASTS = frozenset("but though although while whereas however yet except instead".split())
+_BETWEEN = _CONTRASTS | {BARRIER}
 _BE_HAVE = frozenset("be am is are was were been being have has had having".split())
 _GONE = frozenset("missing gone absent".split())
-_NO_LONGER = ("no", "longer")
-_ONCE = (("used", "to", "be"), ("once", "was"), ("had", "been"))
+_ONCE = {said[0]: said for said in (["used", "to", "be"], ["once", "was"], ["had", "been"])}
 _WINDOW = 3
-_TRIGGERS = _NEGATORS | _ABSENCE | _GONE | {"longer", "where"}
+_TRIGGERS = _NEGATORS | _ABSENCE | _GONE | {"where"}
 
 
-def counts_in_context(text: Prepared, start: int, stop: int) -> bool:
-    """Say whether words ``start`` to before ``stop`` count as a mention under the context rule.
+def counts_in_context(tokens: list[str], start: int, stop: int) -> bool:
+    """Say whether tokens ``start`` to before ``stop`` are a noun; only *orange* and *remote* may not be.
 
-    A mention with a hyphen and *shaped*, *themed*, *patterned* or *sized* behind it does not count. *orange*
-    and *remote* count only as nouns: behind them a barrier, the end, a function word or a verb of position;
-    before them, across at most two content words, a determiner or possessive.
+    They are if behind them comes a barrier, the end, a function word or a verb of position, and before them,
+    across at most two content words, a determiner or possessive.
 
     Source:
         TOSC card, section 4.4, ``phrase+context``.
     """
-    words = text.words
-    if text.gap(stop - 1) == "-" and stop < len(words) and words[stop] in _LIKENESS:
-        return False
-    if stop - start > 1 or words[start] not in ALSO_ADJECTIVES:
+    if stop - start > 1 or tokens[start] not in ALSO_ADJECTIVES:
         return True
-    ends = stop == len(words) or text.barrier(start)
-    return (ends or words[stop] in _MAY_FOLLOW) and _determined(text, start)
+    return (stop == len(tokens) or tokens[stop] in _MAY_FOLLOW) and _determined(tokens, start)
 
 
-def _determined(text: Prepared, start: int) -> bool:
+def _determined(tokens: list[str], start: int) -> bool:
     """Say whether a determiner comes before a function word, a barrier or a colour modifier, going back."""
-    for back in range(1, _MOST_CONTENT_WORDS + 2):
-        at = start - back
-        if at < 0 or text.barrier(at):
-            return False
-        if text.words[at] in _DETERMINERS:
+    for token in reversed(tokens[max(start - _MOST_CONTENT_WORDS - 1, 0) : start]):
+        if token in _DETERMINERS:
             return True
-        if text.words[at] in _STOPS:
+        if token in _STOPS:
             return False
     return False
 
 
-def may_be_denied(text: Prepared) -> bool:
-    """Say quickly whether the caption has a word at all that could deny a mention."""
-    return not _TRIGGERS.isdisjoint(text.words)
+def may_be_denied(tokens: list[str]) -> bool:
+    """Say quickly whether a caption has a word at all that could deny a mention."""
+    return not _TRIGGERS.isdisjoint(tokens)
 
 
-def denied(text: Prepared, start: int, stop: int) -> bool:
-    """Say whether the caption says that what words ``start`` to before ``stop`` name is not there.
+def denied(tokens: list[str], start: int, stop: int) -> bool:
+    """Say whether the caption says that what tokens ``start`` to before ``stop`` name is not there.
 
     Source:
         TOSC card, section 4.4, ``negation: on``, conditions (i) to (iii).
     """
-    return _negated(text, start) or _said_gone(text, stop) or _said_past(text, start, stop)
+    return _negated(tokens, start) or _said_gone(tokens, stop) or _said_past(tokens, start, stop)
 
 
-def _negated(text: Prepared, start: int) -> bool:
-    words = text.words
-    for at in range(start - 1, max(start - 1 - _WINDOW, -1), -1):
-        if text.barrier(at) or words[at] in _CONTRASTS:
+def _before(start: int) -> range:
+    """Return the places that negation looks at, nearest first."""
+    return range(start - 1, max(start - _WINDOW, 0) - 1, -1)
+
+
+def _negated(tokens: list[str], start: int) -> bool:
+    for at in _before(start):
+        token = tokens[at]
+        if token in _BETWEEN:
             return False
-        following = words[at + 1] if at + 1 < len(words) else ""
-        if words[at] in _NEGATORS and not (words[at] == "not" and following in ("only", "just")):
+        if token in _NEGATORS and not (token == "not" and tokens[at + 1] in _NOT_ONLY):
             return True
-        if words[at] == "of" and at and words[at - 1] in _ABSENCE and not text.barrier(at - 1):
+        if token == "of" and at and tokens[at - 1] in _ABSENCE:
             return True
     return False
 
 
-def _after(text: Prepared, stop: int, n_words: int) -> tuple[str, ...]:
-    """Return up to ``n_words`` words behind a mention, as far as no barrier comes."""
-    n = 0
-    while n < n_words and stop + n < len(text.words) and not text.barrier(stop + n - 1):
-        n += 1
-    return tuple(text.words[stop : stop + n])
-
-
-def _said_gone(text: Prepared, stop: int) -> bool:
-    after = _after(text, stop, 3)
+def _said_gone(tokens: list[str], stop: int) -> bool:
+    after = tokens[stop : stop + 3]
     if len(after) < 2 or after[0] not in _BE_HAVE:
         return False
-    return after[1] in _GONE or after[1:] == _NO_LONGER
+    return after[1] in _GONE or after[1:] == ["no", "longer"]
 
 
-def _said_past(text: Prepared, start: int, stop: int) -> bool:
-    after = _after(text, stop, 3)
-    if not any(after[: len(said)] == said for said in _ONCE):
+def _said_past(tokens: list[str], start: int, stop: int) -> bool:
+    said = _ONCE.get(tokens[stop]) if stop < len(tokens) else None
+    if said is None or tokens[stop : stop + len(said)] != said:
         return False
-    for at in range(start - 1, max(start - 1 - _WINDOW, -1), -1):
-        if text.barrier(at):
-            return False
-        if text.words[at] == "where":
-            return True
+    for at in _before(start):
+        if tokens[at] in (BARRIER, "where"):
+            return tokens[at] == "where"
     return False

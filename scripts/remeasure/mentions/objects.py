@@ -54,7 +54,7 @@ def canonical_name(raw: str) -> str:
 
 @functools.lru_cache(maxsize=4096)
 def own_forms(name: str) -> tuple[str, ...]:
-    """Return what an object outside the table is called: both numbers of its last word, words apart and joined.
+    """Return what an object outside the table is called: both numbers of the last word, apart and joined.
 
     The name itself comes first. Hyphens need no form of their own: to the matchers they are spaces.
 

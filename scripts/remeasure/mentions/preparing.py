@@ -1,76 +1,103 @@
-"""A caption as words and gaps, with the way back to its characters."""
+"""A caption as words and barriers, with the way back to its characters."""
 
 import re
 import unicodedata
-from itertools import accumulate
 
-# A possessive 's belongs to the gap; letters and digits only, so the underscore is a gap.
-_PIECES = re.compile(r"[^\W_]+|(?:(?<=[^\W_])'s(?![^\W_]))+[\W_]*|[\W_]+")
-_LETTER = re.compile(r"[^\W_]")
-_BARRIER = re.compile(r"[.,;:!?()\[\]\"\n\r\v\f\x1c-\x1e\x85\u2028\u2029\u2012-\u2015]|(?<=\s)-(?=\s)")
+BARRIER = "|"
+# Both begin with what they look for, so that the search is fast, and look back afterwards.
+_POSSESSIVE = re.compile(r"'s(?<=[^\W_]'s)(?![^\W_])")
+_LONE_HYPHEN = re.compile(r"-(?<=\s-)(?=\s)")
+_TOKEN = re.compile(r"[^ |]+|\|")
+_BARRIERS = '.,;:!?()[]"\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029\u2012\u2013\u2014\u2015'
 _PLAIN_SIGNS = str.maketrans(
     {"\u2018": "'", "\u2019": "'", "\u201b": "'", "\u02bc": "'", "\u2010": "-", "\u2011": "-"}
+    | {"ς": "σ"}  # whose lower case depends on what stands around it
 )
 # Nothing composes with an ASCII character before it has begun, so text may be cut before each of them.
 _CHUNKS = re.compile(r"[\x00-\x7f][^\x00-\x7f]*|[^\x00-\x7f]+")
+_KEPT_SIGNS = 10_000
+
+
+def _stands_for(sign: str) -> str:
+    return BARRIER if sign in _BARRIERS else sign if sign.isalnum() else " "
+
+
+class _Signs(dict[int, str]):
+    """Character to what separates words there: itself, a space, or a barrier."""
+
+    def __missing__(self, code: int) -> str:
+        if len(self) > _KEPT_SIGNS:
+            self.clear()
+        self[code] = found = _stands_for(chr(code))
+        return found
+
+
+# A table of ASCII alone keeps to the fast way of `translate`.
+_ASCII = {code: _stands_for(chr(code)) for code in range(128)}
+_ALL = _Signs()
 
 
 class Prepared:
-    """Words of a caption in lower case, what stands between them, and where they stand in the raw caption.
+    """A caption as tokens, and where they stand in the raw caption.
 
-    A word is a run of letters and digits. Between two words stands a gap; it is a barrier where it holds one
-    of ``. , ; : ! ? ( ) [ ] "``, a line break, a dash, an ellipsis, or a hyphen between white space. Other
-    hyphens, the underscore, the slash and the possessive ``'s`` only separate words.
+    A token is a word, which is a run of letters and digits in lower case, or a barrier, ``|``. Barriers are
+    ``. , ; : ! ? ( ) [ ] "``, line breaks, dashes, the ellipsis and a hyphen between white space. All else
+    separates words: other hyphens, the underscore, the slash, and the possessive ``'s``.
 
     Edges:
         No letters and digits at all: no words.
 
     Source:
-        TOSC card, section 4.4, steps 1 and 2. The possessive is not deleted but counted to the gap, which
-        gives the same words and leaves all characters where they are.
+        TOSC card, section 4.4, steps 1 and 2. The possessive becomes two spaces instead of nothing: the words
+        are the same, and all characters stay where they are.
     """
 
-    __slots__ = ("raw", "words", "_pieces", "_first", "_offsets", "_origin")
+    __slots__ = ("raw", "tokens", "_text", "_plain", "_origin", "_bounds")
 
     def __init__(self, raw: str):
-        """Cut ``raw`` into words and gaps; time is linear in its length."""
-        text, self._origin = _plain(raw)
-        pieces = _PIECES.findall(text)
-        first = 0 if pieces and _LETTER.match(pieces[0]) else 1
-        self.raw = raw
-        self.words: list[str] = pieces[first::2]
-        self._pieces, self._first = pieces, first
-        self._offsets: list[int] | None = None
+        """Cut ``raw`` into tokens; time is linear in its length."""
+        if raw.isascii():
+            text, self._origin = raw.lower(), None
+        else:
+            text, self._origin = _normalised(raw)
+        if "'" in text:
+            text = _POSSESSIVE.sub("  ", text)
+        if "-" in text:
+            text = _LONE_HYPHEN.sub("\n", text)
+        self.raw, self._text = raw, text
+        self._plain = text.translate(_ASCII if text.isascii() else _ALL)
+        self.tokens: list[str] = self._plain.replace("|", " | ").split()
+        self._bounds: list[tuple[int, int]] | None = None
 
-    def gap(self, index: int) -> str:
-        """Return what stands behind the word at ``index``, "" where nothing does."""
-        place = self._first + 2 * index + 1
-        return self._pieces[place] if 0 <= place < len(self._pieces) else ""
+    @property
+    def words(self) -> list[str]:
+        """All words, barriers left out."""
+        return [token for token in self.tokens if token != BARRIER]
 
-    def barrier(self, index: int) -> bool:
-        """Return whether a barrier stands behind the word at ``index``."""
-        gap = self.gap(index)
-        return gap != " " and _BARRIER.search(gap) is not None
+    def _characters(self, index: int) -> tuple[int, int]:
+        if self._bounds is None:
+            self._bounds = [found.span() for found in _TOKEN.finditer(self._plain)]
+        return self._bounds[index]
 
     def span(self, start: int, stop: int) -> tuple[int, int]:
-        """Return where the words from ``start`` to before ``stop`` stand in the raw caption."""
-        if self._offsets is None:
-            self._offsets = list(accumulate(map(len, self._pieces), initial=0))
-        low = self._offsets[self._first + 2 * start]
-        high = self._offsets[self._first + 2 * stop - 1]
+        """Return where the tokens from ``start`` to before ``stop`` stand in the raw caption."""
+        low, high = self._characters(start)[0], self._characters(stop - 1)[1]
         if self._origin is None:
             return low, high
         return self._origin[low][0], self._origin[high - 1][1]
 
+    def hyphen_behind(self, index: int) -> bool:
+        """Return whether one hyphen, and nothing else, joins a token to the next one."""
+        end, following = self._characters(index)[1], self._characters(index + 1)[0]
+        return self._text[end:following] == "-"
 
-def _plain(raw: str) -> tuple[str, list[tuple[int, int]] | None]:
+
+def _normalised(raw: str) -> tuple[str, list[tuple[int, int]] | None]:
     """Return the caption in NFKC and lower case, with plain apostrophes and hyphens.
 
     Returns:
         The text, and the raw span of each of its characters; None where all stand where they stood.
     """
-    if raw.isascii():
-        return raw.lower(), None
     if unicodedata.is_normalized("NFKC", raw):
         lower = raw.lower()
         if len(lower) == len(raw):

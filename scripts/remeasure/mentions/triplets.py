@@ -5,8 +5,10 @@ from functools import cached_property
 
 from remeasure.mentions.matching import Found, Matcher, Mention
 from remeasure.mentions.objects import Target
+from remeasure.mentions.preparing import Prepared
 from remeasure.mentions.rates import Bits
 
+Caption = str | Prepared
 STATES = ("origin", "removed", "replaced")
 
 
@@ -76,7 +78,7 @@ def _labels(found: Found, negation: bool) -> set[str]:
 
 
 def detect(
-    captions: tuple[str, str, str], o: Target, r: Target, matcher: Matcher, *, negation: bool
+    captions: tuple[Caption, Caption, Caption], o: Target, r: Target, matcher: Matcher, *, negation: bool
 ) -> Detected:
     """Look through the captions of a triplet.
 
@@ -84,7 +86,8 @@ def detect(
     replacing object in the last one only.
 
     Args:
-        captions: origin, removed, replaced; a caption that is missing is the empty string.
+        captions: origin, removed, replaced; one that is missing is the empty string. Prepared ones serve
+            several matchers.
         o: the original object.
         r: the object that replaces it.
         matcher: how mentions are found.

@@ -71,6 +71,7 @@ def _needed(plan: Plan, run: str, targets: list[Target]) -> list[str]:
     for encoder in _encoders(plan, run, targets):
         paths += plan.weights(run, encoder).values()
     paths += [study.source for study in plan.run(run).studies.values() if study.source]
+    paths += [path for name in plan.run(run).studies for path in plan.prompts_elsewhere(run, name)]
     names = {Path(path).name for path in paths if Path(path).parent == FOLDER}
     while more := {raw for name in names & BUILT.keys() for raw in BUILT[name].made_from} - names:
         names |= more

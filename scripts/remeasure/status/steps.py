@@ -34,7 +34,7 @@ BLOCKS: dict[str, dict[str, tuple[str, ...]]] = {
         "judge": ("build_judge_requests", "ask_judge"),
         "grade": ("grade",),
     },
-    TABLES: {"table": ("make_table", "make_agreement")},
+    TABLES: {"table": ("make_table", "make_page", "make_agreement")},
 }
 # The rules that ask, and the rules that write what they ask.
 ASKING = ("ask", "ask_judge", "ask_agreement")

@@ -9,7 +9,7 @@ import hashlib
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from string import ascii_uppercase
 from typing import Literal
 
@@ -48,12 +48,8 @@ class Questions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Settings of ``build_items.py``: ``own`` questions, or made ones.
+    """Settings of ``build_items.py``: questions made from facts, ``n_items`` in all or ``items_per_page``."""
 
-    Made are ``n_items`` in all, or ``items_per_page``.
-    """
-
-    own: str | None = None
     question_set: str | None = None
     questions: Questions | None = None
     n_items: int | None = None
@@ -191,6 +187,12 @@ def _number(text: str) -> float | None:
     """Return the number that a value begins with."""
     found = re.match(r"-?\d[\d,]*(?:\.\d+)?", text)
     return float(found[0].replace(",", "")) if found else None
+
+
+def units(found: Iterable[Item]) -> Iterator[tuple[Item, ...]]:
+    """Yield what is graded together: every question alone."""
+    for item in found:
+        yield (item,)
 
 
 def needs_pictures(bench: str, settings: Settings) -> bool:

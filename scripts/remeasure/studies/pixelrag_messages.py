@@ -10,27 +10,15 @@ import json
 from string import ascii_uppercase
 from typing import Any
 
-from remeasure import images, prompts
+from remeasure import prompts
 from remeasure.cells import Cell, JudgeCell
 from remeasure.errors import RemeasureError
 from remeasure.evidence import Evidence
-from remeasure.records import ImageRef, Item, Response
+from remeasure.messages import image_part, prompt_line, text_part
+from remeasure.records import Item, Response
 from remeasure.text import strip_thinking
 
 _NOTES = {"tiles": "note_images", "text": "note_text", "none": "note_none"}
-
-
-def _text(text: str) -> dict[str, Any]:
-    return {"type": "text", "text": text}
-
-
-def _image(ref: ImageRef) -> dict[str, Any]:
-    return {"type": "image_url", "image_url": {"url": images.to_url(ref)}}
-
-
-def _line(cell: Cell, name: str) -> str:
-    """Return a prompt that is set into a text: without the end of its last line, which is the file's."""
-    return prompts.get(cell.prompts, name).removesuffix("\n")
 
 
 def messages(item: Item, evidence: Evidence, cell: Cell) -> list[dict[str, Any]]:
@@ -42,12 +30,12 @@ def messages(item: Item, evidence: Evidence, cell: Cell) -> list[dict[str, Any]]
     kind = "tiles" if evidence.images else "text" if evidence.texts else "none"
     if cell.layout == "choice":
         return _choice(item, evidence, kind, cell)
-    instruction = [_line(cell, f"instruction_{cell.instruction}")] if cell.instruction else []
+    instruction = [prompt_line(cell, f"instruction_{cell.instruction}")] if cell.instruction else []
     if item.images:
         system, content = "system_multimodal", _with_query_image(item, evidence, kind, cell, instruction)
     elif kind == "tiles":
         system = "system_evidence"
-        content = [_text(item.question), *map(_image, evidence.images), *map(_text, instruction)]
+        content = [text_part(item.question), *map(image_part, evidence.images), *map(text_part, instruction)]
     elif kind == "text":
         system = "system_evidence"
         content = "\n\n".join([*evidence.texts, f"Question: {item.question}", *instruction])
@@ -64,10 +52,10 @@ def _with_query_image(
     item: Item, evidence: Evidence, kind: str, cell: Cell, instruction: list[str]
 ) -> list[dict[str, Any]]:
     """Return one text block, then the query image, then the tiles in rank order."""
-    blocks = [f"Question: {item.question}", _line(cell, _NOTES[kind])]
+    blocks = [f"Question: {item.question}", prompt_line(cell, _NOTES[kind])]
     blocks += ["\n\n".join(evidence.texts)] if kind == "text" else []
     text = "\n\n".join(blocks + instruction)
-    return [_text(text), *map(_image, item.images), *map(_image, evidence.images)]
+    return [text_part(text), *map(image_part, item.images), *map(image_part, evidence.images)]
 
 
 def _lettered(options: list[str]) -> list[str]:
@@ -95,7 +83,7 @@ def _options(item: Item) -> list[str]:
 def _choice(item: Item, evidence: Evidence, kind: str, cell: Cell) -> list[dict[str, Any]]:
     """Return the multiple-choice layout: no system message; photo, tiles, one text block."""
     values = {
-        "note": _line(cell, _NOTES[kind]),
+        "note": prompt_line(cell, _NOTES[kind]),
         "passages": "\n---\n".join(evidence.texts),
         "question": item.question,
         "options": "\n".join(_lettered(_options(item))),
@@ -104,7 +92,7 @@ def _choice(item: Item, evidence: Evidence, kind: str, cell: Cell) -> list[dict[
     return [
         {
             "role": "user",
-            "content": [*map(_image, item.images), *map(_image, evidence.images), _text(text)],
+            "content": [*map(image_part, item.images), *map(image_part, evidence.images), text_part(text)],
         }
     ]
 

@@ -1,0 +1,179 @@
+"""Make the page of a table: its units one by one, with pictures, answers and verdicts, to look at."""
+
+import argparse
+import logging
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+
+from msgspec import Struct
+
+from remeasure import cli, graders, jsonl
+from remeasure.errors import RemeasureError
+from remeasure.files import write_text
+from remeasure.images import ImageReader
+from remeasure.options import decode
+from remeasure.page import choice, html, thumbnails
+from remeasure.records import Graded, Item, Response
+
+log = logging.getLogger("remeasure.make_page")
+
+
+class PageCell(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A cell of the table and what it is called on the page."""
+
+    bench: str
+    title: str
+
+
+class PageBench(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A bench and what it is called."""
+
+    name: str
+    title: str
+
+
+class PageSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a page depends on beside its cells."""
+
+    run: str
+    title: str
+    lines: tuple[str, ...]
+    """Sentences under the title."""
+    benches: tuple[PageBench, ...]
+    """In the order of ``--items``."""
+    graders: dict[str, str]
+    """Name of each bench's grader."""
+    cells: tuple[PageCell, ...]
+    """In the order of ``--graded`` and ``--responses``."""
+    n_units: int
+    """At most so many of each bench."""
+
+
+def units_of(path: Path, grader: graders.UnitGrader, wanted: Sequence[str]) -> dict[str, tuple[Item, ...]]:
+    """Return the items of the wanted units."""
+    kept = set(wanted)
+    found = groupby(jsonl.read(path, Item), key=grader.unit_of)
+    return {unit: tuple(items) for unit, items in found if unit in kept}
+
+
+def responses_of(path: Path, wanted: set[str]) -> dict[str, Response]:
+    """Return the responses to the wanted items."""
+    return {line.custom_id: line for line in jsonl.read(path, Response) if line.custom_id in wanted}
+
+
+def shown(
+    cells: Sequence[tuple[str, dict[str, Graded], dict[str, Response]]], unit: str, items: Sequence[Item]
+) -> tuple[html.Shown, ...]:
+    """Return what every cell says about a unit.
+
+    Raises:
+        RemeasureError: a cell lacks the unit or one of its answers.
+    """
+    found = []
+    for title, graded, responses in cells:
+        answers = tuple(responses.get(item.item_id) for item in items)
+        if unit not in graded or None in answers:
+            raise RemeasureError(
+                f"{title}: unit {unit!r} has no verdict or no answer; delete its graded.jsonl and rerun"
+            )
+        found.append(html.Shown(title, graded[unit], answers))
+    return tuple(found)
+
+
+def bench_part(
+    title: str,
+    grader: graders.UnitGrader,
+    items: Path,
+    cells: Sequence[tuple[str, Path, Path]],
+    n_units: int,
+    reader: ImageReader,
+) -> html.BenchPart:
+    """Return the units of one bench that are shown.
+
+    Args:
+        title: of the bench.
+        grader: tells which items belong together.
+        items: ``items.jsonl``.
+        cells: title, ``graded.jsonl`` and ``responses.jsonl`` of every cell.
+        n_units: at most so many.
+        reader: reads images.
+    """
+    names, n_all = choice.chosen([graded for _, graded, _ in cells], n_units)
+    units = units_of(items, grader, names)
+    lost = [name for name in names if name not in units]
+    if lost:
+        raise RemeasureError(
+            f"{items}: has no unit {lost[0]!r}, which was graded; delete the cells' graded.jsonl and rerun"
+        )
+    wanted = {item.item_id for members in units.values() for item in members}
+    known = [
+        (name, choice.lines_of(graded, names), responses_of(responses, wanted))
+        for name, graded, responses in cells
+    ]
+    return html.BenchPart(
+        title=title,
+        n_units=n_all,
+        units=tuple(
+            html.UnitPart(
+                unit_id=name,
+                items=units[name],
+                pictures=tuple(
+                    tuple(thumbnails.data_url(reader, ref) for ref in item.images) for item in units[name]
+                ),
+                cells=shown(known, name, units[name]),
+            )
+            for name in names
+        ),
+    )
+
+
+def parts(settings: PageSettings, args: argparse.Namespace) -> Mapping[str, html.BenchPart]:
+    """Return every bench's part."""
+    given = {"--graded": args.graded, "--responses": args.responses}
+    for option, paths in given.items():
+        if len(paths) != len(settings.cells):
+            raise RemeasureError(
+                f"{option}: {len(paths)} files for {len(settings.cells)} cells; give one each"
+            )
+    if len(args.items) != len(settings.benches):
+        raise RemeasureError(
+            f"--items: {len(args.items)} files for {len(settings.benches)} benches; give one each"
+        )
+    found = {}
+    with ImageReader() as reader:
+        for bench, items in zip(settings.benches, args.items, strict=True):
+            cells = [
+                (cell.title, graded, responses)
+                for cell, graded, responses in zip(settings.cells, args.graded, args.responses, strict=True)
+                if cell.bench == bench.name
+            ]
+            grader = graders.by_name(settings.graders[bench.name])
+            found[bench.name] = bench_part(bench.title, grader, items, cells, settings.n_units, reader)
+    return found
+
+
+def work(args: argparse.Namespace) -> None:
+    """Read, choose, write."""
+    settings = decode(args.settings, PageSettings)
+    found = parts(settings, args)
+    headline = {bench: graders.by_name(name).headline for bench, name in settings.graders.items()}
+    text = html.render(settings.title, settings.run, settings.lines, headline, found)
+    write_text(args.out, text)
+    n_shown = sum(len(part.units) for part in found.values())
+    log.info("%s: %d units, %d kB", args.out, n_shown, len(text.encode("utf-8", "replace")) // 1000)
+
+
+def main(argv=None) -> int:
+    """Command-line entry."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--settings", required=True, help="title, benches, cells, as JSON")
+    parser.add_argument("--items", type=Path, nargs="+", required=True, help="items.jsonl of every bench")
+    parser.add_argument("--graded", type=Path, nargs="+", required=True, help="graded.jsonl of every cell")
+    parser.add_argument("--responses", type=Path, nargs="+", required=True, help="its responses.jsonl")
+    parser.add_argument("--out", type=Path, required=True, help="page, HTML")
+    return cli.run(parser, work, argv)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

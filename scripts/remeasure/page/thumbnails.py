@@ -1,0 +1,39 @@
+"""Pictures of a page: small, inside the file, and made from the bytes alone."""
+
+import base64
+import io
+import warnings
+
+from remeasure import image_check
+from remeasure.errors import RemeasureError
+from remeasure.images import ImageReader
+from remeasure.records import ImageRef
+
+SIDE_PX = 240
+_QUALITY = 80
+
+
+def data_url(reader: ImageReader, ref: ImageRef) -> str:
+    """Return an image as a small JPEG in a ``data:`` address; empty where it cannot be decoded.
+
+    Raises:
+        RemeasureError: the image is missing or is not the one that was asked about.
+    """
+    from PIL import Image
+
+    data = reader.read(ref)
+    try:
+        image_check.inspect(data)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with Image.open(io.BytesIO(data)) as image:
+                image.draft("RGB", (2 * SIDE_PX, 2 * SIDE_PX))
+                image.thumbnail((SIDE_PX, SIDE_PX))
+                small = image.convert("RGBA")
+    except (RemeasureError, OSError, ValueError, SyntaxError, Image.DecompressionBombError):
+        return ""
+    ground = Image.new("RGB", small.size, "white")
+    ground.paste(small, mask=small.getchannel("A"))
+    out = io.BytesIO()
+    ground.save(out, "JPEG", quality=_QUALITY)
+    return "data:image/jpeg;base64," + base64.b64encode(out.getvalue()).decode()

@@ -1,0 +1,393 @@
+"""The index of the TOSC benchmark: which triplets there are, and everything that keeps one from being used.
+
+Source:
+    TOSC card, sections 1.2 and 1.3 (files, missing and conflicting members), 4.5 and 4.6 (classes, overlap).
+"""
+
+import unicodedata
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Literal, NamedTuple, get_args
+
+import msgspec
+
+from remeasure.errors import RemeasureError
+from remeasure.fingerprint import SCRIPTS
+from remeasure.image_tree import Listing
+from remeasure.indexing import Index
+from remeasure.looking import Seen
+from remeasure.mentions import lexicon as lexicons
+from remeasure.mentions import objects
+from remeasure.mentions.lexicon import Lexicon
+from remeasure.mentions.objects import Overlap, Target, canonical_name
+from remeasure.studies.tosc_names import Fault, Name, State, parse
+from remeasure.studies.tosc_report import (
+    Composited,
+    Contradiction,
+    Doubled,
+    Incomplete,
+    IndexReport,
+    Odd,
+    OpenObject,
+    Problem,
+    counts,
+    lines,
+    summary,
+)
+from remeasure.studies.tosc_triplets import STATES, Insertion, Triplet
+
+_FOLDERS: dict[State, str] = {
+    "origin": "benchmark/original/images",
+    "removed": "benchmark/repair/images",
+    "replaced": "benchmark/insert/images",
+}
+_FORMATS = {"jpg": "jpeg", "jpeg": "jpeg", "png": "png"}
+_PLAIN_MODES = ("RGB", "L")
+
+
+class LexiconFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which words stand for which object."""
+
+    name: str
+    path: str
+    """Relative to the repository."""
+    sha256: str
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Options of the index."""
+
+    expected: Annotated[int, msgspec.Meta(ge=1)] | None
+    """How many complete triplets there should be; null: not known."""
+    policy: Literal["complete", "available"]
+    """Triplets with three readable images only, or also those that lack some but name their object."""
+    fail_on_conflict: bool
+    """Whether doubled images or names that contradict each other stop the run; else they are left out."""
+    unknown_objects: Literal["error", "other"]
+    """An object outside the lexicon: an error that names it, or looked for by its own name."""
+    lexicon: LexiconFile
+
+
+class Found(NamedTuple):
+    """A file with a name of the benchmark, in its folder."""
+
+    path: str
+    name: Name
+
+
+class Sorted(NamedTuple):
+    """All listed files, by what their names say."""
+
+    triplets: dict[int, dict[State, list[Found]]]
+    """By index, and these in order."""
+    errors: list[Problem]
+    ignored: list[Problem]
+
+
+def sort_files(paths: Sequence[str]) -> Sorted:
+    """Read the names of all files; of a path, folder and name must fit.
+
+    Edges:
+        What lies in none of the three folders is passed over, whatever its name.
+    """
+    folders = {folder: state for state, folder in _FOLDERS.items()}
+    triplets: dict[int, dict[State, list[Found]]] = {}
+    errors: list[Problem] = []
+    ignored: list[Problem] = []
+    for path in paths:
+        folder, _, name = path.rpartition("/")
+        place = folders.get(unicodedata.normalize("NFC", folder))
+        parsed = parse(name)
+        if any(part.startswith(".") for part in path.split("/")):
+            ignored.append(Problem(image=path, problem="is hidden"))
+        elif place is None:
+            ignored.append(Problem(image=path, problem="lies in none of the three folders"))
+        elif isinstance(parsed, Fault):
+            (errors if parsed.is_error else ignored).append(Problem(image=path, problem=parsed.problem))
+        elif parsed.state != place:
+            said = f"is named as an image of state {parsed.state} and lies in the folder of {place}"
+            errors.append(Problem(image=path, problem=said))
+        else:
+            triplets.setdefault(parsed.index, {}).setdefault(parsed.state, []).append(Found(path, parsed))
+    return Sorted(dict(sorted(triplets.items())), errors, ignored)
+
+
+def wanted(paths: Sequence[str], settings: Settings) -> list[str]:
+    """Return which files are images of the benchmark, in order of triplets."""
+    return [found.path for found in _all(sort_files(paths).triplets)]
+
+
+def _all(triplets: Mapping[int, Mapping[State, Sequence[Found]]]) -> list[Found]:
+    return [found for members in triplets.values() for state in STATES for found in members.get(state, ())]
+
+
+class Members(NamedTuple):
+    """What became of the triplets that names speak of."""
+
+    triplets: list[Triplet]
+    """Those that are indexed."""
+    incomplete: list[Incomplete]
+    doubled: list[Doubled]
+    contradictions: list[Contradiction]
+
+    @property
+    def doubled_or_contradicting(self) -> set[int]:
+        """The triplets in conflict."""
+        return {one.index for one in (*self.doubled, *self.contradictions)}
+
+    @property
+    def complete(self) -> list[Triplet]:
+        """The indexed triplets with all three images."""
+        return [triplet for triplet in self.triplets if len(triplet.images) == len(STATES)]
+
+
+def index(listing: Listing, seen: Mapping[str, Seen], settings: Settings) -> Index:
+    """Make the three index files.
+
+    Args:
+        listing: all files of the collection.
+        seen: what the images that are ``wanted`` are.
+        settings: options of the index.
+
+    Returns:
+        Triplets, insertions and report. There is an error where no triplet is complete, and, as the
+        settings say, where there are conflicts or objects outside the lexicon.
+
+    Raises:
+        RemeasureError: the lexicon cannot be read, or is another than the settings say.
+    """
+    found = sort_files(listing.paths)
+    lexicon = _read_lexicon(settings.lexicon)
+    members = _members(found.triplets, seen, settings.policy, lexicon)
+    report = _report(listing, found, seen, members, settings, lexicon)
+    complete = {triplet.index for triplet in members.complete}
+    return Index(
+        files=(members.triplets, _insertions(found.triplets, seen, complete), report),
+        counts=counts(report),
+        problems=tuple(lines(report)),
+        summary=summary(report),
+        error=_error(report, settings, lexicon),
+    )
+
+
+def _members(
+    named: Mapping[int, Mapping[State, Sequence[Found]]],
+    seen: Mapping[str, Seen],
+    policy: str,
+    lexicon: Lexicon,
+) -> Members:
+    doubled = _doubled(named)
+    contradictions = _contradictions(named, {one.index for one in doubled}, lexicon)
+    conflicting = {one.index for one in (*doubled, *contradictions)}
+    triplets: list[Triplet] = []
+    incomplete: list[Incomplete] = []
+    for number, images in named.items():
+        if number in conflicting:
+            continue
+        usable = {state: one for state in STATES for one in images.get(state, ()) if _is_good(seen, one)}
+        missing = [state for state in STATES if state not in usable]
+        if missing:
+            incomplete.append(Incomplete(index=number, missing=missing))
+        if not missing or (policy == "available" and usable.keys() - {"origin"}):
+            triplets.append(_triplet(number, usable, seen, lexicon))
+    return Members(triplets, incomplete, doubled, contradictions)
+
+
+def _is_good(seen: Mapping[str, Seen], found: Found) -> bool:
+    """Return whether an image could be decoded; one that could not counts as missing."""
+    return seen[found.path].problem is None
+
+
+def _read_lexicon(named: LexiconFile) -> Lexicon:
+    """Read the lexicon; errors as in ``lexicon.read``, and where it is another than the settings say."""
+    path = SCRIPTS.parent / named.path
+    found = lexicons.read(path, "strict")
+    if found.sha256 != named.sha256:
+        raise RemeasureError(
+            f"{path}: SHA-256 is {found.sha256[:12]}…, the settings say {named.sha256[:12]}…; rerun from the "
+            "workflow, or restore the file"
+        )
+    return found
+
+
+def _doubled(triplets: Mapping[int, Mapping[State, Sequence[Found]]]) -> list[Doubled]:
+    """Return the images that are there twice, whether or not both can be read."""
+    return [
+        Doubled(index=number, state=state, images=[one.path for one in members[state]])
+        for number, members in triplets.items()
+        for state in STATES
+        if len(members.get(state, ())) > 1
+    ]
+
+
+def _contradictions(
+    triplets: Mapping[int, Mapping[State, Sequence[Found]]], doubled: set[int], lexicon: Lexicon
+) -> list[Contradiction]:
+    found = []
+    for number, members in triplets.items():
+        named = [one for state in ("removed", "replaced") for one in members.get(state, ())]
+        if number in doubled or not named:
+            continue
+        if problem := _contradiction(named, lexicon):
+            found.append(Contradiction(index=number, problem=problem, images=[one.path for one in named]))
+    return found
+
+
+def _contradiction(named: Sequence[Found], lexicon: Lexicon) -> str | None:
+    """Return why the names of a triplet's edited images contradict each other; null where they do not."""
+    originals = list(dict.fromkeys(canonical_name(one.name.original or "") for one in named))
+    if len(originals) > 1:
+        return f"the original object is {originals[0]!r} in one name and {originals[1]!r} in the other"
+    replacement = named[-1].name.replacement
+    if replacement is None:
+        return None
+    o, r = _target(originals[0], "o", lexicon), _target(canonical_name(replacement), "r", lexicon)
+    return objects.conflict(o, r)
+
+
+def _target(name: str, side: Literal["o", "r"], lexicon: Lexicon) -> Target:
+    return objects.resolve(name, side, lexicon, unknown_objects="other")
+
+
+def _triplet(
+    number: int, usable: Mapping[State, Found], seen: Mapping[str, Seen], lexicon: Lexicon
+) -> Triplet:
+    """Return the line of a triplet.
+
+    Args:
+        number: its index.
+        usable: its readable images; at least one of them names the original object.
+        seen: what the images are.
+        lexicon: the classes.
+    """
+    edited = [usable[state] for state in ("removed", "replaced") if state in usable]
+    original, replacement = edited[0].name.original or "", edited[-1].name.replacement
+    o = _target(canonical_name(original), "o", lexicon)
+    r = None if replacement is None else _target(canonical_name(replacement), "r", lexicon)
+    looked = {state: seen[one.path] for state, one in usable.items()}
+    return Triplet(
+        index=number,
+        original_object=o.name,
+        replacement_object=r.name if r else None,
+        original_raw=original,
+        replacement_raw=replacement,
+        images={state: one.path for state, one in usable.items()},
+        sha256={state: one.sha256 or "" for state, one in looked.items()},
+        size={state: (one.width_px or 0, one.height_px or 0) for state, one in looked.items()},
+        o_class=o.cls,
+        r_class=r.cls if r else None,
+        overlap=objects.overlap(o, r) if r else "none",
+    )
+
+
+def _insertions(
+    triplets: Mapping[int, Mapping[State, Sequence[Found]]], seen: Mapping[str, Seen], complete: set[int]
+) -> list[Insertion]:
+    return [
+        Insertion(
+            index=number,
+            original_object=canonical_name(one.name.original or ""),
+            replacement_object=canonical_name(one.name.replacement or ""),
+            image=one.path,
+            sha256=seen[one.path].sha256 or "",
+            complete=number in complete,
+        )
+        for number, members in triplets.items()
+        for one in members.get("replaced", ())
+        if _is_good(seen, one)
+    ]
+
+
+def _report(
+    listing: Listing,
+    found: Sorted,
+    seen: Mapping[str, Seen],
+    members: Members,
+    settings: Settings,
+    lexicon: Lexicon,
+) -> IndexReport:
+    files = _all(found.triplets)
+    good = [one for one in files if _is_good(seen, one)]
+    by_state = Counter(one.name.state for one in good)
+    overlaps = Counter(triplet.overlap for triplet in members.triplets)
+    unreadable = [
+        Problem(image=one.path, problem=problem) for one in files if (problem := seen[one.path].problem)
+    ]
+    n_complete = len(members.complete)
+    return IndexReport(
+        images={state: by_state[state] for state in STATES},
+        expected=settings.expected,
+        expected_met=None if settings.expected is None else n_complete == settings.expected,
+        policy=settings.policy,
+        n_triplets=len(found.triplets),
+        n_complete=n_complete,
+        n_indexed=len(members.triplets),
+        n_conflicting=len(members.doubled_or_contradicting),
+        n_incomplete=len(members.incomplete),
+        n_errors=len(found.errors),
+        n_ignored=len(found.ignored),
+        n_refused=len(listing.refused),
+        n_unreadable=len(unreadable),
+        size_mismatch=sum(len({*triplet.size.values()}) > 1 for triplet in members.complete),
+        overlap={name: overlaps[name] for name in get_args(Overlap)},
+        lexicon={"name": settings.lexicon.name, "sha256": lexicon.sha256},
+        incomplete=members.incomplete,
+        duplicates=members.doubled,
+        name_conflicts=members.contradictions,
+        errors=found.errors,
+        ignored=found.ignored,
+        refused=[Problem(image=one.path, problem=one.problem) for one in listing.refused],
+        unreadable=unreadable,
+        composited=_composited(good, seen),
+        odd=[Odd(image=one.path, facts=odd) for one in good if (odd := _odd(one.path, seen[one.path]))],
+        open_objects=_open_objects(members.triplets, lexicon),
+    )
+
+
+def _composited(good: Sequence[Found], seen: Mapping[str, Seen]) -> list[Composited]:
+    looked = {one.path: seen[one.path] for one in good}
+    return [
+        Composited(image=path, mode=one.mode or "", transparent=one.transparent)
+        for path, one in looked.items()
+        if one.transparent or one.mode not in _PLAIN_MODES
+    ]
+
+
+def _odd(path: str, seen: Seen) -> list[str]:
+    suffix = path.rpartition(".")[2].lower()
+    return [*seen.odd, *([f"{seen.format}-content"] if seen.format != _FORMATS[suffix] else [])]
+
+
+def _open_objects(triplets: Sequence[Triplet], lexicon: Lexicon) -> list[OpenObject]:
+    counted: Counter[str] = Counter()
+    for triplet in triplets:
+        names = {triplet.original_object: triplet.o_class, triplet.replacement_object: triplet.r_class}
+        counted.update(name for name, cls in names.items() if name is not None and cls is None)
+    return [
+        OpenObject(name=name, parent=_target(name, "o", lexicon).parent, n=counted[name])
+        for name in sorted(counted)
+    ]
+
+
+def _error(report: IndexReport, settings: Settings, lexicon: Lexicon) -> str | None:
+    """Return why there must be no index; null where there may be one."""
+    if settings.fail_on_conflict and report.n_conflicting:
+        return (
+            f"{report.n_conflicting} of {report.n_triplets} triplets are in conflict: {lines(report)[0]}; "
+            "repair the files, or set `fail_on_conflict: false` to leave such triplets out"
+        )
+    if not report.n_complete:
+        there = ", ".join(f"{n} {state}" for state, n in report.images.items())
+        return (
+            f"holds no complete triplet ({there}; {report.n_incomplete} incomplete, {report.n_conflicting} "
+            f"conflicting, {report.n_errors} broken names, {report.n_unreadable} unreadable, "
+            f"{report.n_ignored} other files); images are looked for in {', '.join(_FOLDERS.values())}"
+        )
+    if settings.unknown_objects == "error" and report.open_objects:
+        names = [one.name for one in report.open_objects]
+        try:
+            objects.resolve(names[0], "o", lexicon, unknown_objects="error")
+        except RemeasureError as error:
+            others = f" ({len(names)} such names: {', '.join(names[:10])}{', …' if names[10:] else ''})"
+            return f"{error}{others if names[1:] else ''}"
+    return None
