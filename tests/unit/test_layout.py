@@ -29,20 +29,11 @@ STUDY = {
 }
 
 
-class Title(msgspec.Struct):
-    """What a layout needs of a model."""
-
-    title: str
-
-
-MODELS = {"small": Title("Small"), "large": Title("Large")}
-
-
 def of(cells, readers=("small", "large"), compare=(), **changes):
     study = msgspec.convert(STUDY | changes, Study)
     here = StudyRun(reader=list(readers), prompts="own", items_per_bench=1, compare=list(compare))
     lines = [Cell(study="s", bench=bench, arm=arm, table="t") for bench, arm in cells]
-    return layout.of_table(lines, study, study.benches, here, MODELS)
+    return layout.of_table(lines, study, study.benches, here)
 
 
 def test_table_1_has_a_row_per_bench_a_column_per_arm_and_one_decimal():
@@ -91,7 +82,7 @@ def test_an_axis_with_several_values_that_nobody_placed_joins_the_rows():
         for model in ("small", "large")
         for cell in (("one", "plain"), ("two", "plain"), ("two", "hint"))
     ]
-    assert found["rows"][0]["title"] == "Small, One, Plain"
+    assert found["rows"][0]["title"] == "small, One, Plain"
 
 
 def test_a_difference_between_arms_of_another_table_is_left_out():
