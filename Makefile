@@ -26,10 +26,11 @@ lint:
 	$(BIN)/snakefmt --check Snakefile rules
 	$(BIN)/snakemake --lint
 
-# The small run of every study: real models, six pages, four questions per cell.
+# The small run of every study: real models, six pages and four questions per cell, ten triplets.
+CI := $(addprefix results/ci/tables/,table1.csv table1.html judges.csv tosc.csv tosc.html)
 ci:
-	$(BIN)/snakemake --cores $(CORES) results/ci/tables/table1.csv results/ci/tables/judges.csv
-	@$(BIN)/snakemake --cores $(CORES) --quiet all -- results/ci/tables/table1.csv results/ci/tables/judges.csv
+	$(BIN)/snakemake --cores $(CORES) $(CI)
+	@$(BIN)/snakemake --cores $(CORES) --quiet all -- $(CI)
 
 unit:
 	$(BIN)/pytest tests/unit tests/contract -m "not slow"

@@ -61,6 +61,7 @@ wildcard_constraints:
     arm="|".join(sorted({cell.arm for cell in PLAN.cells})),
     table="|".join(PLAN.tables()),
     corpus="[a-z0-9][a-z0-9_-]*",
+    adapted="(?!logs/)[a-z0-9][a-z0-9_-]*",
     encoder="(?!tiles/|passages/|parts/)[a-z0-9][a-z0-9_-]*",
     model="[a-z0-9][a-z0-9_-]*",
     judge="[a-z0-9][a-z0-9_-]*",

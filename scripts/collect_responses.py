@@ -58,6 +58,7 @@ def work(args: argparse.Namespace) -> None:
         settings=msgspec.to_builtins(settings),
         inputs=[args.requests, *map(Path, collecting.served_files(executor))],
         outputs=[args.out] if args.out else [],
+        known=collecting.known_hashes(executor),
         counts=counts,
         facts={"answered_by": answered_by} if args.out else {"shard": shard.name},
     )

@@ -4,7 +4,7 @@ import argparse
 import logging
 from pathlib import Path
 
-from remeasure import cli, provenance
+from remeasure import cli, provenance, torch_file
 from remeasure.encoders import photo_model
 from remeasure.files import atomic_open
 
@@ -13,7 +13,7 @@ log = logging.getLogger("remeasure.convert_photo_model")
 
 def work(args: argparse.Namespace) -> None:
     """Read weights, build the graph, write it."""
-    weights = photo_model.read_weights(args.weights)
+    weights = torch_file.read(args.weights)
     log.info("%s: %d tensors", args.weights, len(weights))
     with atomic_open(args.out, "wb") as stream:
         stream.write(photo_model.to_onnx(weights))

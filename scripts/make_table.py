@@ -80,7 +80,10 @@ def work(args: argparse.Namespace) -> None:
     parts = list(breakdown.parts(cells, settings))
     rows = [breakdown.row(part, settings) for part in parts]
     write_text(args.out_breakdown, csv_text.render(breakdown.COLUMNS, rows))
-    write_text(args.out_markdown, markdown.render(cells, printed, compared, parts, settings, answered))
+    write_text(
+        args.out_markdown,
+        markdown.render(cells, printed, compared, parts, settings, answered, records.stages.values()),
+    )
     write_text(args.out_figure, figure.render(cells, printed, settings))
     outputs = [args.out_wide, args.out_cells, args.out_contrasts, args.out_breakdown]
     outputs += [args.out_markdown, args.out_figure]

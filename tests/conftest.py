@@ -13,8 +13,13 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the option that lets tests run a real vLLM."""
+    """Add the options that let tests run a real vLLM, or real torch."""
     parser.addoption("--vllm-python", type=Path, help="a Python that has vLLM, for the tests marked vllm")
+    parser.addoption(
+        "--torch-python",
+        type=Path,
+        help="a Python that has torch, transformers, peft and sentencepiece, for the tests marked torch",
+    )
 
 
 @pytest.fixture(scope="session")

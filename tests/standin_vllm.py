@@ -41,6 +41,8 @@ def main() -> None:
     parser.add_argument("--wait-for", type=Path, help="do not listen before this file is there")
     parser.add_argument("--stubborn", action="store_true", help="the engine does not hear SIGTERM")
     parser.add_argument("--max-model-len", type=int)
+    parser.add_argument("--murmur", help="a line that is said before it listens, and it goes on")
+    parser.add_argument("--enable-lora", action="store_true")
     args = parser.parse_args()
     engine = subprocess.Popen([sys.executable, "-c", (STUBBORN if args.stubborn else "") + ENGINE])
     put(args.notes, "pids", [os.getpid(), engine.pid])
@@ -53,6 +55,8 @@ def main() -> None:
         sys.stdout.flush()
         os._exit(3)
     socket.create_server((args.host, args.port)).close()  # a port that is taken ends it at once
+    if args.murmur:
+        print(args.murmur, flush=True)
     server = Loopback(args.list_name or args.served_model_name, port=args.port, keep=False)
     server.health_after = args.health_after
     server.calls_itself("vllm", "0.0.0")

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from remeasure import executors, jsonl, options
+from remeasure import adapters, executors, jsonl, options
 from remeasure.errors import RemeasureError, ToBeContinued
 from remeasure.executors import Call
-from remeasure.files import sha256_file
+from remeasure.files import sha256_bytes, sha256_file
 from remeasure.journal import FINAL, Journal
-from remeasure.records import JournalEntry, Record, Response
+from remeasure.records import JournalEntry, Record, Response, Stage
 from remeasure.request_plan import CollectSettings, Plan
 from remeasure.spending import Spending
 from remeasure.tally import Tally
@@ -45,12 +45,36 @@ def made_files(executor: executors.Settings) -> dict[str, Any]:
     example, is known only when it is there: where it changes, the questions are asked again.
     """
     files = getattr(executor, "files", {})
-    made = {
-        option: sha256_file(Path(path))
-        for option, path in sorted(files.items())
-        if path.startswith("results/") and not path.startswith("results/sources/") and Path(path).is_file()
+    if isinstance(executor, executors.VllmBatchSettings):
+        files = {"model": executor.model}
+    ours = {
+        o: p for o, p in files.items() if p.startswith("results/") and not p.startswith("results/sources/")
     }
+    made = {option: sha256_file(Path(path)) for option, path in sorted(ours.items()) if Path(path).is_file()}
+    made |= {option: _of_folder(path) for option, path in sorted(ours.items()) if _record_of(path).is_file()}
     return {"made": made} if made else {}
+
+
+def _record_of(path: str) -> Path:
+    """Return the record of a folder that a step has put together; where it is none, a path without a file."""
+    return Path(f"{path}.json" if adapters.FOLDER.match(path) else "")
+
+
+def _of_folder(path: str) -> str:
+    """Return a hash of such a folder: of the hashes that its record tells."""
+    files = jsonl.read_json(_record_of(path), Stage).outputs
+    return sha256_bytes(
+        "".join(f"{sha256} {Path(name).name}\n" for name, sha256 in sorted(files.items())).encode()
+    )
+
+
+def known_hashes(executor: executors.Settings) -> dict[str, str]:
+    """Return the hashes of files that a server reads, where the record of their step tells them."""
+    found: dict[str, str] = {}
+    for path in (executor.files if isinstance(executor, executors.ServerSettings) else {}).values():
+        if _record_of(path).is_file():
+            found |= jsonl.read_json(_record_of(path), Stage).outputs
+    return found
 
 
 def served_files(executor: executors.Settings) -> list[str]:

@@ -17,10 +17,14 @@ def stage_records(plan: Plan, run: str, table: str) -> list[str]:
         arm = plan.study(cell.study).arms[cell.arm]
         bench = f"results/{run}/{cell.study}/{cell.bench}"
         found = [f"{bench}/items.json"]
-        for reader in (f"{bench}/{cell.arm}/{name}" for name in here.readers):
-            found += [f"{reader}/{name}.json" for name in ("grade", "answers", "ask")]
+        for name in here.readers:
+            reader = f"{bench}/{cell.arm}/{name}"
+            found += [f"{reader}/{record}.json" for record in ("grade", "answers", "ask")]
+            found += _model_records(plan, run, name)
             if plan.has_judge(run, cell.study, cell.bench):
                 found += [f"{reader}/judge/answers.json", f"{reader}/judge/ask.json"]
+        if plan.has_judge(run, cell.study, cell.bench):
+            found += _model_records(plan, run, plan.judge(run, cell.study))
         if arm.retriever:
             found.append(f"{bench}/{cell.arm}/retrieval.json")
         if plan.study(cell.study).index and not here.items:
@@ -29,6 +33,11 @@ def stage_records(plan: Plan, run: str, table: str) -> list[str]:
             found += [record_of(source)] if is_made(source) else []
         records.update(dict.fromkeys(found + _corpus_records(plan, run, cell, arm)))
     return list(records)
+
+
+def _model_records(plan: Plan, run: str, model: str) -> list[str]:
+    """Return the records of the folders that a step has put together for a model."""
+    return [f"{path}.json" for path in plan.model(run, model).files.values() if plan.adapted_at(path)]
 
 
 def _corpus_records(plan: Plan, run: str, cell: Cell, arm: Arm) -> list[str]:

@@ -65,6 +65,10 @@ class Places:
         """What one of the compared judges asks of a machine."""
         return self.plan.model(wildcards.run, wildcards.judge).needs
 
+    def merge_needs(self, wildcards) -> Needs:
+        """What merging an adapted model asks of a machine."""
+        return self.plan.adapted(wildcards.run, wildcards.adapted).needs
+
     # -- where it is done ----------------------------------------------------------------------------------
 
     def _runs(self, rest: Callable[[str, Run], str]) -> str:

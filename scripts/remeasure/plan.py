@@ -168,6 +168,7 @@ class Plan(AskingPlan):
         named += [path for name in here.encoders for path in self.weights(run, name).values()]
         named += [corpus.tokenizer for corpus in here.corpora.values()]
         named += [path for model in here.models.values() for path in model.files.values()]
+        named += [path for name in here.adapted for path in self.adapted_files(run, name).values()]
         for cell in (cell for cell in self.cells if cell.study in here.studies):
             folder = here.studies[cell.study].items
             named += [f"{folder}/{cell.bench}.jsonl"] if folder else []
@@ -425,7 +426,7 @@ class Plan(AskingPlan):
             "run_title": self.run(run).title,
             "unit": study.unit,
             "decimals": study.decimals,
-            "notes": study.notes,
+            "notes": study.notes + here.notes,
             **found,
             "not_comparable": self._not_comparable(run, name),
             "bootstrap": BOOTSTRAP,
@@ -449,7 +450,12 @@ class Plan(AskingPlan):
     def _not_comparable(self, run: str, study: str) -> list[str]:
         """Return in what a study of a run differs from the paper: not in a part that it does not have."""
         here = self.study_run(run, study)
-        without = {"judge": here.judge is None, "encoder": not here.encoders}
+        without = {
+            "judge": here.judge is None,
+            "encoder": not here.encoders,
+            "text": here.corpus is None,
+            "prompts": here.prompts == "published",
+        }
         return [field for field in self.run(run).not_comparable if not without.get(field, False)]
 
     def page(self, run: str, table: str) -> dict[str, Any]:
@@ -467,7 +473,7 @@ class Plan(AskingPlan):
         return {
             "run": run,
             "title": study.title,
-            "lines": [self.run(run).title, *study.notes],
+            "lines": [self.run(run).title, *study.notes, *self.study_run(run, name).notes],
             "benches": [{"name": bench, "title": study.benches[bench].title} for bench in benches],
             "graders": {bench: self.bench(run, name, bench).grader for bench in benches},
             "cells": [

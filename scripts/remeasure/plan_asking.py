@@ -9,7 +9,8 @@ from typing import Any
 
 import msgspec
 
-from remeasure import catalogue, fingerprint, prices
+from remeasure import adapters, catalogue, fingerprint, prices
+from remeasure.adapters import Adapted
 from remeasure.errors import RemeasureError, did_you_mean
 from remeasure.models import Model
 from remeasure.settings import Limits, Run, Study, StudyRun
@@ -62,7 +63,11 @@ class AskingPlan:
             raise RemeasureError(
                 f"{self.folder}/runs/{run}.yaml: models.{model}.server: scripts/{spec.server} is not a file"
             )
-        unknown = [path for path in spec.files.values() if Path(path).name not in hashes]
+        adapted = {path: self.adapted_at(path) for path in spec.files.values()}
+        # What was merged is known by the bytes of the folder, which are looked at when the model is asked.
+        unknown = [
+            path for path in spec.files.values() if Path(path).name not in hashes and not adapted[path]
+        ]
         if unknown and not spec.revision:
             raise RemeasureError(
                 f"{self.folder}/runs/{run}.yaml: models.{model}.revision: is missing; {unknown[0]} is no "
@@ -76,10 +81,48 @@ class AskingPlan:
         return {
             # What starts vLLM does not answer: its version below does.
             "code": None if spec.server == VLLM else fingerprint.of_script(spec.server),
-            "weights": {option: hashes.get(Path(path).name, path) for option, path in spec.files.items()},
+            "weights": {
+                option: self.merge(*adapted[path]) | {"path": path}
+                if adapted[path]
+                else hashes.get(Path(path).name, path)
+                for option, path in spec.files.items()
+            },
             "packages": {name: catalogue.pinned(self.folder.parent, name) for name in spec.packages},
             "options": spec.options,
         } | ({"revision": spec.revision} if spec.revision else {})
+
+    def adapted(self, run: str, name: str) -> Adapted:
+        """Return one adapted model of a run.
+
+        Raises:
+            RemeasureError: the run has none of that name.
+        """
+        known = self.run(run).adapted
+        if name not in known:
+            raise RemeasureError(
+                f"{self.folder}/runs/{run}.yaml: no adapted model {name!r}{did_you_mean(name, known)}; "
+                f"known: {', '.join(known) or 'none'}"
+            )
+        return known[name]
+
+    def adapted_at(self, path: str) -> tuple[str, str] | None:
+        """Return run and name of the adapted model whose folder a path is; null where it is none."""
+        found = adapters.FOLDER.match(path)
+        return (found[1], found[2]) if found else None
+
+    def adapted_files(self, run: str, name: str) -> dict[str, str]:
+        """Return the folders that an adapted model is made from, by option of ``merge_adapter``."""
+        spec = self.adapted(run, name)
+        return {option: path for option in ("base", "adapter", "vision") if (path := getattr(spec, option))}
+
+    def merge_settings(self, run: str, name: str) -> dict[str, Any]:
+        """Settings of ``merge_adapter``."""
+        spec = self.adapted(run, name)
+        return {option: getattr(spec, option) for option in ("family", "system", "trained_projector")}
+
+    def merge(self, run: str, name: str) -> dict[str, Any]:
+        """Return what an adapted model is made from and how: part of the identity of its answers."""
+        return self.merge_settings(run, name) | self.adapted_files(run, name)
 
     def needs_vllm(self, run: str, model: str) -> bool:
         """Return whether asking a model means to start vLLM."""

@@ -1,10 +1,12 @@
 """What is checked in the first second of every call, before any job is planned."""
 
 import shlex
+import sys
 from pathlib import Path
 from typing import Any
 
 from remeasure import tokens
+from remeasure.adapters import misleading
 from remeasure.catalogue import BUILT
 from remeasure.errors import RemeasureError, did_you_mean
 from remeasure.plan import Plan
@@ -59,6 +61,7 @@ def check_run(run: str, plan: Plan) -> None:
     made = {f"results/sources/{name}" for name in (*plan.catalogue.hashes(), *BUILT)}
     made |= plan.catalogue.by_hand().keys()
     _check_models(run, plan, made, place)
+    _check_adapted(run, plan, made, place)
     _check_corpora(run, plan, made, place)
     for cell in plan.cells:
         if cell.study in plan.run(run).studies:  # a run may leave out whole studies
@@ -91,6 +94,30 @@ def _check_models(run: str, plan: Plan, made: set[str], place: str) -> None:
         if encoder.training:
             plan.study_run(run, encoder.training.study)
             plan.train(run, name)
+
+
+def _check_adapted(run: str, plan: Plan, made: set[str], place: str) -> None:
+    """Check where the files of adapted models come from; a name that misleads is said, and nothing more."""
+    for name in plan.run(run).adapted:
+        for option, path in plan.adapted_files(run, name).items():
+            if path not in made and (path.startswith("results/") or not Path(path).exists()):
+                hint = did_you_mean(path, made)
+                raise RemeasureError(
+                    f"{place}: adapted.{name}.{option}: {path} is not there and no source{hint}; correct the "
+                    "path"
+                )
+        family = plan.adapted(run, name).family
+        called = [name, *(Path(path).name for path in plan.adapted_files(run, name).values())]
+        for word in dict.fromkeys([*called, *_titles(run, plan, name)]):
+            warning = misleading(word, family)
+            if warning:
+                print(f"warning: {place}: adapted.{name}: {warning}", file=sys.stderr)
+
+
+def _titles(run: str, plan: Plan, name: str) -> list[str]:
+    """Return the titles of the models that an adapted model's folder answers as."""
+    models = plan.run(run).models.values()
+    return [m.title for m in models if (run, name) in map(plan.adapted_at, m.files.values())]
 
 
 def _check_corpora(run: str, plan: Plan, made: set[str], place: str) -> None:

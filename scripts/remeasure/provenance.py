@@ -37,7 +37,7 @@ def write_stage(
         counts: how many items ended how.
         facts: anything else worth keeping that is the same in every run on one machine; no times.
         also: modules that the script loads by name, for the fingerprint of the code.
-        known: SHA-256 of inputs that another record tells, by path: they are not read again.
+        known: SHA-256 of files that the caller or another record knows, by path: they are not read again.
     """
     jsonl.write_json(
         path,
@@ -47,7 +47,7 @@ def write_stage(
             code=fingerprint.of_script(script, also=also),
             packages={name: importlib.metadata.version(name) for name in packages},
             inputs={str(name): (known or {}).get(str(name)) or sha256_of(name) for name in inputs},
-            outputs={str(name): sha256_of(name) for name in outputs},
+            outputs={str(name): (known or {}).get(str(name)) or sha256_of(name) for name in outputs},
             counts=counts or {},
             facts=facts or {},
         ),

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
+from remeasure.adapters import Adapted, check_adapted
 from remeasure.encoders import BACKENDS
 from remeasure.errors import RemeasureError, did_you_mean
 from remeasure.models import Model, check_model
@@ -120,6 +121,8 @@ class StudyRun(Settings, kw_only=True):
     """How the lists of the text and the photo encoder are put together, where there is a photo encoder."""
     benches: dict[str, dict[str, Any]] = {}
     """Settings of single benches that differ from ``config/studies/<study>.yaml`` in this run."""
+    notes: list[str] = []
+    """What a reader of this run's table must know beside its numbers, after the study's own notes."""
     shards: dict[str, Pieces] = {}
     """Into how many jobs the reader's requests of a bench (``nq``) or a cell (``nq/base``) are split."""
 
@@ -154,6 +157,8 @@ class Run(Settings, kw_only=True):
     not_comparable: list[str] = []
     corpora: dict[str, Corpus]
     encoders: dict[str, Encoder]
+    adapted: dict[str, Adapted] = {}
+    """Models that a step puts together from a base and an adapter; a model's ``files`` name their folders."""
     models: dict[str, Model]
     studies: dict[str, StudyRun]
     limits: Limits = Limits()
@@ -294,7 +299,7 @@ def _known(kind: str, word: str, known, place: str) -> None:
 
 def _check_run(run: Run, path: Path) -> None:
     """Check what points from one section of a run to another."""
-    for slug in [*run.corpora, *run.encoders, *run.models]:
+    for slug in [*run.corpora, *run.encoders, *run.adapted, *run.models]:
         if not SLUG.match(slug):
             raise RemeasureError(f"{path}: name {slug!r} may hold only a-z, 0-9, _ and -; rename it")
     for name, corpus in run.corpora.items():
@@ -309,6 +314,9 @@ def _check_run(run: Run, path: Path) -> None:
             raise RemeasureError(f"{path}: encoders.{name}.training.base: the encoder itself; name another")
         if encoder.training:
             _known("encoder", encoder.training.base, run.encoders, f"{path}: encoders.{name}.training.base")
+    for name, adapted in run.adapted.items():
+        check_adapted(adapted, f"{path}: adapted.{name}")
+        check_needs(adapted.needs, f"{path}: adapted.{name}.needs")
     for name, model in run.models.items():
         check_model(model, f"{path}: models.{name}")
     for name, study in run.studies.items():

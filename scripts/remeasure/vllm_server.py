@@ -28,6 +28,8 @@ _LONGEST_FOLDER = 60
 # What decides where and under which name vLLM answers; its parser also takes unambiguous beginnings.
 _OWNED = ("port", "host", "uds", "served-model-name", "api-key", "config", "ssl-keyfile", "ssl-certfile")
 _CAUSE = re.compile(r"\b(?:(?:\w*(?:Error|Exception|Interrupt)|error): |Value error, )\S.*")
+# How vLLM says that it leaves out a part of an adapter, and then answers all the same.
+_LEFT_OUT = re.compile(r"^.*(?i:lora|adapter|punica).*\b(?i:ignored|ignoring)\b.*$", re.MULTILINE)
 # What vLLM says last, of an engine that has said before why it cannot start.
 _NO_CAUSE = ("Engine core initialization failed", "Worker failed with error", "See root cause")
 
@@ -131,36 +133,58 @@ def _run(words: list[str], port: int, port_file: Path, ending: Ending) -> tuple[
         Its exit status or null where it was time to end, whether it was ready, and what it died of.
     """
     group = Group(words, environment())
-    output = _Output(group)
+    output = _Output(group, any(word.replace("_", "-").startswith("--enable-lora") for word in words))
     try:
-        ready = _ready(port, group, ending)
+        ready = _ready(port, group, ending, output)
         if ready:
             write_text(port_file, f"{port}\n")
             log.info("vllm answers on 127.0.0.1:%d", port)
-            ending.wait(lambda: group.exit_status() is not None)
+            ending.wait(lambda: group.exit_status() is not None or output.left_out is not None)
         status = group.exit_status()
     finally:
         group.stop()
         output.join()
+    if output.left_out is not None:
+        return 1, True, f": it leaves out a part of the adapter; merge it instead ({output.left_out[:300]})"
     return status, ready, output.cause()
 
 
 class _Output(threading.Thread):
     """Passes on what vLLM writes and remembers its end."""
 
-    def __init__(self, group: Group) -> None:
+    def __init__(self, group: Group, has_adapter: bool = False) -> None:
         super().__init__(daemon=True)
-        self._pipe, self._tail = group.output, b""
+        self._pipe, self._tail, self._has_adapter = group.output, b"", has_adapter
+        self._line = b""
+        self.left_out: str | None = None
+        """The line that says which part of an adapter is left out; null: none has."""
         self.start()
 
     def run(self) -> None:
         """Copy until all that could write has ended."""
         while data := os.read(self._pipe.fileno(), 1 << 16):
             self._tail = (self._tail + data)[-_TAIL_BYTES:]
+            self._look(data)
             # A log that cannot be written (full disk) must not stop vLLM, which waits until it is read.
             with contextlib.suppress(OSError):
                 sys.stderr.buffer.write(data)
                 sys.stderr.buffer.flush()
+
+    def leaves_out(self, ending: Ending) -> bool:
+        """Return whether a part of an adapter is left out, by what has been said until now."""
+        if self._has_adapter and self.left_out is None:
+            ending.within(_POLL_S)  # what was said before is still on its way
+        return self.left_out is not None
+
+    def _look(self, data: bytes) -> None:
+        """Look at whole lines for what is left out of an adapter."""
+        if not self._has_adapter:
+            return
+        lines, _, self._line = (self._line + data).rpartition(b"\n")
+        self._line = self._line[-_TAIL_BYTES:]
+        found = _LEFT_OUT.search(lines.decode("utf-8", "replace"))
+        if found and self.left_out is None:
+            self.left_out = found[0].strip()
 
     def join(self, timeout: float | None = 2.0) -> None:
         """Wait for the rest; something that left the group may hold the pipe for ever."""
@@ -173,14 +197,14 @@ class _Output(threading.Thread):
         return f": {causes[-1][:400]}" if causes else ""
 
 
-def _ready(port: int, group: Group, ending: Ending) -> bool:
-    """Wait until vLLM can work; false where it ended or it is time to end."""
-    while group.exit_status() is None and not ending.within(_POLL_S):
+def _ready(port: int, group: Group, ending: Ending, output: "_Output") -> bool:
+    """Wait until vLLM can work; false where it ended, leaves something out, or it is time to end."""
+    while group.exit_status() is None and output.left_out is None and not ending.within(_POLL_S):
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=1)
         try:
             connection.request("GET", "/health")
             if connection.getresponse().status == 200:
-                return group.exit_status() is None
+                return group.exit_status() is None and not output.leaves_out(ending)
         except (OSError, http.client.HTTPException):
             continue
         finally:

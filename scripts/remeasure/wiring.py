@@ -128,6 +128,13 @@ class Wiring(Places):
             | self.weights(wildcards.run, training.base)
         )
 
+    # -- adapted models ------------------------------------------------------------------------------------
+
+    def merged(self, wildcards) -> dict[str, Any]:
+        """The folders that an adapted model is made from."""
+        files = self.plan.adapted_files(wildcards.run, wildcards.adapted)
+        return {option: verified(path) for option, path in files.items()}
+
     # -- questions and ranked lists ------------------------------------------------------------------------
 
     def items(self, wildcards) -> dict[str, Any]:
@@ -148,8 +155,13 @@ class Wiring(Places):
         return named | {"facts": verified(corpus.facts)}
 
     def source(self, run: str, study: str) -> Any:
-        """The images that a study's index lists."""
-        return verified(self.plan.source(run, study))
+        """The images that a study's index lists.
+
+        Images that a rule of ours makes are not ancient: others may come after a change of its settings, and
+        nothing may read the old ones meanwhile.
+        """
+        path = self.plan.source(run, study)
+        return path if lineage.is_made(path) else verified(path)
 
     def search(self, wildcards) -> dict[str, Any]:
         """Indexes and query encoders of an arm."""
@@ -221,7 +233,9 @@ class Wiring(Places):
 
     def server_files(self, run: str, study: str, model: str) -> list[Any]:
         """Files that a model's own server needs; a hosted model needs none."""
-        return [verified(p) for p in self.plan.study_executor(run, study, model).get("files", {}).values()]
+        way = self.plan.study_executor(run, study, model)
+        made = [way["model"]] if way["kind"] == "vllm-batch" and self.plan.adapted_at(way["model"]) else []
+        return [verified(path) for path in (*way.get("files", {}).values(), *made)]
 
     def shards(self, wildcards) -> list[str]:
         """The parts that a cell's requests are split into; none where one job asks them all."""

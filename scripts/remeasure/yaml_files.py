@@ -60,10 +60,22 @@ def convert(value: Any, kind: type[T], path: Path) -> T:
 class _UniqueKeys(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
     """The safe loader, but a key that stands twice in a mapping is an error, not the last one's victory."""
 
-    def construct_mapping(self, node, deep=False):
+    def __init__(self, stream) -> None:
+        super().__init__(stream)
+        self._looked_at: dict[int, yaml.MappingNode] = {}
+
+    def flatten_mapping(self, node) -> None:
+        # Once, before what `<<` takes over stands among a mapping's own keys, which may repeat it.
+        if id(node) not in self._looked_at:
+            self._looked_at[id(node)] = node
+            self._check_keys(node)
+        super().flatten_mapping(node)
+
+    def _check_keys(self, node) -> None:
         seen: set[Any] = set()
         for key_node, _ in node.value:
-            key = self.construct_object(key_node, deep=True)
+            is_merge = key_node.tag == "tag:yaml.org,2002:merge"
+            key = "<<" if is_merge else self.construct_object(key_node, deep=True)
             if not isinstance(key, Hashable):
                 said = "a list or a mapping stands as a key, expected a word or a number"
                 raise yaml.constructor.ConstructorError(None, None, said, key_node.start_mark)
@@ -71,7 +83,6 @@ class _UniqueKeys(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
                 said = f"key {key!r} stands twice"
                 raise yaml.constructor.ConstructorError(None, None, said, key_node.start_mark)
             seen.add(key)
-        return super().construct_mapping(node, deep)
 
 
 # What the loader raises where a value does not fit the tag before it, such as `!!int ""`.

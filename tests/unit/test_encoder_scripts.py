@@ -10,7 +10,7 @@ import embed
 import search
 import train_adapter
 from encoderkit import item, text_encoder
-from remeasure import images, jsonl, provenance, vectors
+from remeasure import images, jsonl, provenance, torch_file, vectors
 from remeasure.embedded.lines import text_lines, tile_lines
 from remeasure.encoders import adapter, photo_model
 from remeasure.files import sha256_bytes, sha256_file
@@ -109,7 +109,7 @@ def corpus(sources, tmp_path_factory):
         for name, lines in FACTS.items()
     ]
     jsonl.write(folder / "passages.jsonl", passages)
-    weights = photo_model.to_onnx(photo_model.read_weights(sources / "efficientnet-lite0.pth"))
+    weights = photo_model.to_onnx(torch_file.read(sources / "efficientnet-lite0.pth"))
     (folder / "photo.onnx").write_bytes(weights)
     return folder
 

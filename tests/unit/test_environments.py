@@ -178,6 +178,7 @@ def modules(script: Path) -> set[str]:
 PACKAGE_OF = {
     "cv2": "opencv-python-headless",
     "faiss": "faiss-cpu",
+    "ml_dtypes": "ml-dtypes",
     "PIL": "pillow",
     "snakemake_interface_executor_plugins": "snakemake-interface-executor-plugins",
     "yaml": "pyyaml",

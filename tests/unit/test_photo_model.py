@@ -10,15 +10,16 @@ import numpy as np
 import pytest
 
 import convert_photo_model
+from remeasure import torch_file
 from remeasure.encoders import EncoderSettings, photo, photo_model
 from remeasure.errors import RemeasureError
 
 
-def torch_file(path, objects, storages, magic=photo_model.MAGIC, keys=None):
+def old_file(path, objects, storages, magic=torch_file.MAGIC, keys=None):
     """Write torch's old format: five pickles, then per storage a count and the raw values."""
     names = list(storages) if keys is None else keys
     with open(path, "wb") as stream:
-        for value in (magic, photo_model.PROTOCOL, {"little_endian": True}):
+        for value in (magic, torch_file.PROTOCOL, {"little_endian": True}):
             pickle.dump(value, stream, protocol=2)
         Dumper(stream, protocol=2).dump(objects)
         pickle.dump(names, stream, protocol=2)
@@ -77,8 +78,8 @@ def test_strides_and_offset_are_honoured(tmp_path, torch_names):
         tail=tensor(torch_names, 4, (2,), (1,)),
         scalar=tensor(torch_names, 5, (), ()),
     )
-    path = torch_file(tmp_path / "w.pth", objects, {"k": [0, 1, 2, 3, 4, 5]})
-    found = photo_model.read_weights(path)
+    path = old_file(tmp_path / "w.pth", objects, {"k": [0, 1, 2, 3, 4, 5]})
+    found = torch_file.read(path)
     assert found["plain"].tolist() == [[0, 1, 2], [3, 4, 5]]
     assert found["turned"].tolist() == [[0, 3], [1, 4], [2, 5]]
     assert found["tail"].tolist() == [4, 5] and found["scalar"] == 5
@@ -97,7 +98,7 @@ class Getter:
 @pytest.mark.parametrize("thing", [Hostile(), Getter(), {"w": Hostile()}, OrderedDict(w=[Hostile()])])
 def test_a_hostile_pickle_is_refused_in_one_line_and_calls_nothing(tmp_path, monkeypatch, capsys, thing):
     monkeypatch.chdir(tmp_path)
-    torch_file(Path("w.pth"), thing, {})
+    old_file(Path("w.pth"), thing, {})
     code = convert_photo_model.main(["--weights", "w.pth", "--out", "o.onnx", "--record", "o.json"])
     said = capsys.readouterr().err.splitlines()
     assert code == 2 and [line for line in said if line.startswith("error: w.pth: refused as a weight file")]
@@ -121,34 +122,34 @@ def test_tensors_that_lie_about_their_size_are_refused(
 ):
     objects = OrderedDict(w=tensor(torch_names, offset, shape, strides, count))
     with pytest.raises(RemeasureError, match=says):
-        photo_model.read_weights(torch_file(tmp_path / "w.pth", objects, {"k": range(6)}))
+        torch_file.read(old_file(tmp_path / "w.pth", objects, {"k": range(6)}))
 
 
 def test_other_formats_and_torn_files_are_refused(tmp_path, torch_names):
     objects = OrderedDict(w=tensor(torch_names, 0, (6,), (1,)))
     with pytest.raises(RemeasureError, match="format before 1.6"):
-        photo_model.read_weights(torch_file(tmp_path / "w.pth", objects, {"k": range(6)}, magic=1))
+        torch_file.read(old_file(tmp_path / "w.pth", objects, {"k": range(6)}, magic=1))
     with pytest.raises(RemeasureError, match="list of storages"):
-        photo_model.read_weights(torch_file(tmp_path / "w.pth", objects, {"k": range(6)}, keys=[]))
-    whole = torch_file(tmp_path / "w.pth", objects, {"k": range(6)}).read_bytes()
+        torch_file.read(old_file(tmp_path / "w.pth", objects, {"k": range(6)}, keys=[]))
+    whole = old_file(tmp_path / "w.pth", objects, {"k": range(6)}).read_bytes()
     for length in range(0, len(whole), 7):
         (tmp_path / "torn.pth").write_bytes(whole[:length])
         with pytest.raises(RemeasureError, match="refused"):
-            photo_model.read_weights(tmp_path / "torn.pth")
+            torch_file.read(tmp_path / "torn.pth")
     with pytest.raises(RemeasureError, match="cannot be read"):
-        photo_model.read_weights(tmp_path / "absent.pth")
+        torch_file.read(tmp_path / "absent.pth")
 
 
 def test_random_damage_never_ends_in_a_traceback(tmp_path, torch_names):
     objects = OrderedDict(w=tensor(torch_names, 0, (6,), (1,)))
-    whole = torch_file(tmp_path / "w.pth", objects, {"k": range(6)}).read_bytes()
+    whole = old_file(tmp_path / "w.pth", objects, {"k": range(6)}).read_bytes()
     rng = np.random.default_rng(0)
     for _ in range(300):
         damaged = bytearray(whole)
         damaged[rng.integers(len(whole))] = rng.integers(256)
         (tmp_path / "w.pth").write_bytes(damaged)
         try:
-            photo_model.read_weights(tmp_path / "w.pth")
+            torch_file.read(tmp_path / "w.pth")
         except RemeasureError as error:
             assert "\n" not in str(error)
 
@@ -173,7 +174,7 @@ def test_the_converted_network_sees_a_military_uniform_in_a_portrait(sources, tm
     """
     import matplotlib
 
-    weights = photo_model.read_weights(sources / "efficientnet-lite0.pth")
+    weights = torch_file.read(sources / "efficientnet-lite0.pth")
     (tmp_path / "m.onnx").write_bytes(photo_model.to_onnx(weights))
     settings = EncoderSettings(unit="pictures", model="efficientnet-lite0", size_px=224)
     encoder = photo.PhotoEncoder(settings, tmp_path / "m.onnx", 1)

@@ -50,9 +50,7 @@ def wheels(folder: Path, wanted: scenes.SceneSettings) -> tuple[Path, Path]:
     grey = png(Image.new("RGB", (128, 64), "grey"))
     with zipfile.ZipFile(places, "w") as store:
         for name in wanted.places:
-            store.writestr(
-                zipfile.ZipInfo(f"p/_assets/hdri/{name}.jpg"), png(Image.new("RGB", (128, 64), "grey"))
-            )
+            store.writestr(zipfile.ZipInfo(f"p/_assets/hdri/{name}.jpg"), grey)
     with zipfile.ZipFile(objects, "w") as store:
         for code in wanted.objects.values():
             store.writestr(zipfile.ZipInfo(f"t/assets/72x72/{code}.png"), disc("red"))

@@ -283,3 +283,30 @@ def test_a_changed_start_of_vllm_asks_nothing_again_but_a_changed_version_does(t
     (runs / "vague.yaml").write_text(MINE.replace("    revision: '2026-05'\n", ""))
     with pytest.raises(RemeasureError, match="models.qwen.revision: is missing; /models/qwen is no verified"):
         Plan(tmp_path / "config").identity("vague", "qwen")
+
+
+LEFT_OUT = (
+    "WARNING 01-01 [models.py:1] Regarding multimodal models, vLLM currently only supports adding LoRA to "
+    "language model, visual.blocks.0.attn.qkv will be ignored."
+)
+
+
+def test_a_part_of_an_adapter_that_vllm_leaves_out_ends_the_step(notes, tmp_path):
+    options = {"enable_lora": True, "murmur": LEFT_OUT}
+    with pytest.raises(RemeasureError, match="leaves out a part of the adapter; merge it instead .WARNING"):
+        with model_server.running(command(notes, **options), "slug", tmp_path / "log", 20):
+            wait_until(lambda: False, 5.0)
+    assert all_gone(notes)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"murmur": LEFT_OUT},
+        {"enable_lora": True, "murmur": "INFO LoRA is on"},
+        {"enable_lora": True, "murmur": "x ignored"},
+    ],
+)
+def test_other_words_of_vllm_end_nothing(notes, tmp_path, options):
+    with model_server.running(command(notes, **options), "slug", tmp_path / "log", 20) as server:
+        assert server.died() is None

@@ -14,6 +14,12 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = ("Snakefile", "rules", "scripts", "config", "envs", "profiles", "slurm", "requirements.txt")
 
+# What `make ci` builds.
+CI_TARGETS = tuple(
+    f"results/ci/tables/{name}"
+    for name in ("table1.csv", "table1.html", "judges.csv", "tosc.csv", "tosc.html")
+)
+
 
 @dataclass(frozen=True)
 class Checkout:

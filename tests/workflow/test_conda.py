@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from condakit import Conda
-from conftest import Checkout, copy_project, link_sources
+from conftest import CI_TARGETS, Checkout, copy_project, link_sources
 from zimkit import Given, write_zim
 
 pytestmark = pytest.mark.skipif(
@@ -138,8 +138,7 @@ def test_a_package_that_no_channel_has_ends_the_call_and_leaves_no_environment(t
 def test_the_small_run_in_environments_is_the_small_run(finished, tmp_path):
     site = site_in(tmp_path)
     link_sources(site.directory)
-    targets = ("results/ci/tables/table1.csv", "results/ci/tables/judges.csv")
-    site.made(*targets, "--sdm", "conda", "--config", "run=ci")
+    site.made(*CI_TARGETS, "--sdm", "conda", "--config", "run=ci")
     assert site.conda.n_created() == 2
     assert site.bytes_of() == finished.bytes_of()
     prefixes = {line["prefix"] for line in site.ran().values()}

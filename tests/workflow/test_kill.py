@@ -9,9 +9,7 @@ import time
 
 import pytest
 
-from conftest import Checkout, copy_project, link_sources
-
-TARGETS = ("results/ci/tables/table1.csv", "results/ci/tables/judges.csv")
+from conftest import CI_TARGETS, Checkout, copy_project, link_sources
 
 
 def kill_tree(process: subprocess.Popen) -> None:
@@ -39,7 +37,7 @@ def test_five_kills_at_random_moments_change_no_byte(finished, tmp_path):
     link_sources(checkout.directory)
     command = [sys.executable, "-m", "snakemake", "-s", str(checkout.project / "Snakefile")]
     command += ["--directory", str(checkout.directory), "--cores", "2", "--config", "run=ci"]
-    command += ["--profile", str(checkout.project / "profiles" / "default"), *TARGETS]
+    command += ["--profile", str(checkout.project / "profiles" / "default"), *CI_TARGETS]
     moments = random.Random(20261129)
     for _ in range(5):
         process = subprocess.Popen(
@@ -48,7 +46,7 @@ def test_five_kills_at_random_moments_change_no_byte(finished, tmp_path):
         time.sleep(moments.uniform(4, 40))
         kill_tree(process)
         subprocess.run([*command, "--unlock"], cwd=checkout.project, capture_output=True)
-    checkout.run(*TARGETS)
+    checkout.run(*CI_TARGETS)
     assert checkout.bytes_of() == finished.bytes_of()
     torn = [path for path in checkout.directory.rglob("*.part") if path.is_file()]
     assert all(path.name.startswith(".") for path in torn), "no half-written file under a final name"

@@ -1,35 +1,11 @@
-"""EfficientNet-Lite0 from a torch weight file to ONNX, without torch and without running its pickle.
+"""EfficientNet-Lite0 as ONNX, made from the tensors of its torch weight file (``torch_file``)."""
 
-The old torch file format is a pickle of a dictionary of tensors, whose numbers follow as raw arrays. A
-pickle can call any function; this reader knows three harmless names and refuses everything else.
-"""
-
-import pickle
-import struct
-from collections import OrderedDict
-from io import BytesIO
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from remeasure.errors import RemeasureError
 
-MAGIC = 0x1950A86A20F9469CFC6C
-PROTOCOL = 1001
-# What a damaged or hostile pickle raises inside the unpickler.
-_PICKLE_ERRORS = (
-    pickle.UnpicklingError,
-    EOFError,
-    ValueError,
-    TypeError,
-    KeyError,
-    IndexError,
-    AttributeError,
-    OverflowError,
-    MemoryError,
-)
-_STORAGES = {"FloatStorage": "<f4", "LongStorage": "<i8"}
 BATCH_NORM_EPSILON = 1e-3
 
 
@@ -57,116 +33,6 @@ BLOCKS = (
 N_CLASSES = 1000
 LOCAL_STAGE = 4
 """Stage whose map (112 channels, a sixteenth of the input's size) is the second output."""
-
-
-class _Storage(NamedTuple):
-    key: str
-    dtype: str
-    count: int
-
-
-class _Tensor(NamedTuple):
-    storage: _Storage
-    offset: int
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-
-
-def _rebuild_tensor(storage, offset, shape, strides, *_) -> _Tensor:
-    numbers = (offset, *shape, *strides)
-    if not isinstance(storage, _Storage) or not all(isinstance(n, int) and n >= 0 for n in numbers):
-        raise pickle.UnpicklingError("a tensor that is not made of a storage and whole numbers")
-    if len(shape) != len(strides) or len(shape) > 8:
-        raise pickle.UnpicklingError("a tensor whose shape and strides differ in length")
-    return _Tensor(storage, offset, tuple(shape), tuple(strides))
-
-
-class _Unpickler(pickle.Unpickler):
-    """Knows ordered dictionaries, torch's tensor record and the names of number types; nothing else."""
-
-    def find_class(self, module: str, name: str):
-        if (module, name) == ("collections", "OrderedDict"):
-            return OrderedDict
-        if (module, name) == ("torch._utils", "_rebuild_tensor_v2"):
-            return _rebuild_tensor
-        if module == "torch" and name in _STORAGES:
-            return name
-        raise pickle.UnpicklingError(f"it asks for {module}.{name}, which no weight file needs")
-
-    def persistent_load(self, pid) -> _Storage:
-        match pid:
-            case ("storage", str(kind), str(key), str(), int(count), None) if (
-                kind in _STORAGES and count >= 0
-            ):
-                return _Storage(key, _STORAGES[kind], count)
-        raise pickle.UnpicklingError("a storage record of unknown form")
-
-
-def read_weights(path: Path) -> dict[str, np.ndarray]:
-    """Read the tensors of a weight file in torch's format before version 1.6.
-
-    Strides are honoured: convolution weights need not lie in memory in the order of their axes.
-
-    Returns:
-        Name to array, float32 or int64.
-
-    Raises:
-        RemeasureError: missing, damaged, another format, or a pickle that wants to do more than describe
-            tensors. Nothing that the file names is imported or called.
-    """
-    try:
-        stream = BytesIO(Path(path).read_bytes())
-    except OSError as error:
-        raise RemeasureError(f"{path}: cannot be read ({error.strerror}); rerun fetch_source") from None
-    try:
-        found = [_Unpickler(stream).load() for _ in range(3)]
-        if found[0] != MAGIC or found[1] != PROTOCOL or found[2].get("little_endian") is not True:
-            raise pickle.UnpicklingError("it is not a little-endian torch file of the format before 1.6")
-        tensors = _Unpickler(stream).load()
-        keys = _Unpickler(stream).load()
-        storages = _read_storages(stream, tensors, keys)
-        return {name: _array(tensor, storages) for name, tensor in tensors.items()}
-    except _PICKLE_ERRORS as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise RemeasureError(
-            f"{path}: refused as a weight file: {reason}; delete it and fetch the file "
-            "with the expected SHA-256"
-        ) from None
-
-
-def _read_storages(stream: BytesIO, tensors, keys) -> dict[str, np.ndarray]:
-    """Read the raw numbers behind the pickles: per storage an 8-byte count, then the values."""
-    if not isinstance(tensors, dict) or not all(isinstance(tensor, _Tensor) for tensor in tensors.values()):
-        raise pickle.UnpicklingError("it is not a dictionary of tensors")
-    declared = {tensor.storage.key: tensor.storage for tensor in tensors.values()}
-    if sorted(declared) != sorted(keys):
-        raise pickle.UnpicklingError("its list of storages does not fit its tensors")
-    storages = {}
-    for key in keys:
-        storage = declared[key]
-        size = storage.count * np.dtype(storage.dtype).itemsize
-        head, data = stream.read(8), stream.read(size)
-        if len(head) != 8 or struct.unpack("<q", head)[0] != storage.count or len(data) != size:
-            raise pickle.UnpicklingError(f"storage {key} is cut off or of another size than declared")
-        storages[key] = np.frombuffer(data, dtype=storage.dtype)
-    return storages
-
-
-def _array(tensor: _Tensor, storages: dict[str, np.ndarray]) -> np.ndarray:
-    """Lay a tensor out in the order of its axes."""
-    flat = storages[tensor.storage.key]
-    reach = tensor.offset + sum(
-        (n - 1) * stride for n, stride in zip(tensor.shape, tensor.strides, strict=True)
-    )
-    if 0 in tensor.shape or reach >= len(flat):
-        raise pickle.UnpicklingError("a tensor reaches beyond its storage")
-    if np.prod(tensor.shape, dtype=np.float64) > len(flat):
-        raise pickle.UnpicklingError("a tensor has more values than its storage")
-    size = flat.dtype.itemsize
-    view = np.lib.stride_tricks.as_strided(
-        flat[tensor.offset :], tensor.shape, [stride * size for stride in tensor.strides], writeable=False
-    )
-    return np.ascontiguousarray(view)
 
 
 def fold(

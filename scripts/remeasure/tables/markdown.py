@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from remeasure.records import Stage
 from remeasure.tables import cells as cell_rows
 from remeasure.tables import wide
 from remeasure.tables.breakdown import MACRO, Part
@@ -345,6 +346,39 @@ def _explained(cells: Cells, settings: TableSettings) -> str:
     return " ".join([*parts, f"Intervals: {'; '.join(methods)}."])
 
 
+_TOLD = {"index_images": "Images", "grade": "Grading"}
+
+
+def told(stages: Iterable[Stage]) -> list[str]:
+    """Return what listing images and grading were told, and what the list counted, as a section of its own.
+
+    Edges:
+        Nothing where neither has options.
+    """
+    lines: dict[str, None] = {}
+    for stage in stages:
+        options = stage.settings.get("options")
+        if stage.stage not in _TOLD or not options:
+            continue
+        said = ", ".join(
+            f"{name.replace('_', ' ')} {_option(value)}" for name, value in sorted(options.items())
+        )
+        if stage.stage == "index_images":
+            said += ". Counted: " + ", ".join(
+                f"{name.replace('_', ' ')} {count:,}" for name, count in sorted(stage.counts.items())
+            )
+        lines[f"{_TOLD[stage.stage]}: {said}.\n"] = None
+    return ["## Options\n", *lines] if lines else []
+
+
+def _option(value: object) -> str:
+    if isinstance(value, dict):  # a file of the repository
+        return f"{value['name']} (SHA-256 {value['sha256'][:12]}…)"
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return "not given" if value is None else str(value)
+
+
 def render(
     cells: Cells,
     published: Printed,
@@ -352,6 +386,7 @@ def render(
     parts: Sequence[Part],
     settings: TableSettings,
     servers: Mapping[CellKey, Servers],
+    stages: Iterable[Stage] = (),
 ) -> str:
     """Return the whole page."""
     notes = [" ".join(settings.notes) + "\n"] if settings.notes else []
@@ -371,5 +406,6 @@ def render(
         "## Failures\n",
         failure_table(cells, settings),
         lengths(cells, settings),
+        *told(stages),
     ]
     return "\n".join(sections)

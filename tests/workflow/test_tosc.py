@@ -1,0 +1,158 @@
+"""The second study on the same stages: killed and continued, on one's own images, and named by no rule."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import time
+import zipfile
+from pathlib import Path
+
+import pytest
+from test_kill import kill_tree
+
+from conftest import ROOT, Checkout, copy_project, link_sources
+
+TARGETS = ("results/ci/tables/tosc.csv", "results/ci/tables/tosc.html")
+MODELS = ("captioner-scan", "captioner-glance")
+
+
+def journal_keys(checkout: Checkout, model: str) -> list[str]:
+    """Return the keys of all answers that a captioner's journal holds."""
+    folder = checkout.path(f"results/ci/tosc/triplets/describe/{model}/journal")
+    lines = [line for path in sorted(folder.glob("*.jsonl")) for line in path.read_text().splitlines()]
+    return [entry["key"] for entry in map(json.loads, lines) if "status" in entry]
+
+
+def test_no_rule_names_a_study():
+    studies = sorted(path.stem for path in (ROOT / "config" / "studies").glob("*.yaml"))
+    assert {"pixelrag", "tosc"} <= set(studies)
+    for path in [ROOT / "Snakefile", *(ROOT / "rules").glob("*.smk")]:
+        text = path.read_text().lower()
+        assert not [name for name in studies if re.search(rf"\b{name}\b", text)], path
+
+
+def test_no_stage_asks_which_study_it_serves():
+    """Scripts and the modules of stages look a study's modules up by name and compare with none."""
+    for path in (ROOT / "scripts").rglob("*.py"):
+        assert not re.search(r"study\s*(==|!=|in)\s*[\[(\"']", path.read_text()), path
+
+
+@pytest.mark.timeout(300)
+def test_a_killed_run_goes_on_asks_nothing_twice_and_ends_in_the_same_bytes(finished, tmp_path):
+    checkout = Checkout(copy_project(tmp_path / "project"), tmp_path / "work")
+    link_sources(checkout.directory)
+    command = [sys.executable, "-m", "snakemake", "-s", str(checkout.project / "Snakefile")]
+    command += ["--directory", str(checkout.directory), "--cores", "2", "--config", "run=ci"]
+    command += ["--profile", str(checkout.project / "profiles" / "default"), *TARGETS]
+    process = subprocess.Popen(
+        command, cwd=checkout.project, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    until = time.monotonic() + 120
+    while not any(len(journal_keys(checkout, model)) >= 4 for model in MODELS):
+        assert time.monotonic() < until and process.poll() is None, "nothing was asked"
+        time.sleep(0.1)
+    kill_tree(process)
+    before = {model: journal_keys(checkout, model) for model in MODELS}
+    assert 4 <= sum(map(len, before.values())) < 60
+    subprocess.run([*command, "--unlock"], cwd=checkout.project, capture_output=True)
+    checkout.run(*TARGETS)
+    for model in MODELS:
+        keys = journal_keys(checkout, model)
+        assert len(keys) == len(set(keys)) == 30, "each of 30 images is answered once"
+        assert keys[: len(before[model])] == before[model], "what was there stays"
+    for pattern in ("results/ci/tosc/**/*", "results/ci/tables/tosc*"):
+        assert checkout.bytes_of(pattern) == finished.bytes_of(pattern)
+
+
+def test_another_lexicon_grades_again_and_asks_nothing(checkout):
+    lexicon = checkout.project / "config/lexicons/coco.tsv"
+    lines = lexicon.read_text().splitlines(keepends=True)
+    lexicon.write_text("".join(line for line in lines if "\tlamb\t" not in line))
+    planned = checkout.planned(*TARGETS)
+    assert {"index_tosc": 1, "grade": 2, "make_table": 1, "make_page": 1}.items() <= planned.items()
+    assert checkout.run(*TARGETS)
+    for model in MODELS:
+        assert len(journal_keys(checkout, model)) == 30
+
+
+def test_one_captioner_more_asks_it_alone(checkout):
+    run = checkout.project / "config/runs/ci.yaml"
+    run.write_text(
+        run.read_text().replace(
+            "tosc: {", "tosc: {reader: [captioner-scan, captioner-glance, captioner-two], "
+        )
+        + """
+models:
+  captioner-two:
+    title: "Two scales"
+    server: serve_captioner.py
+    files:
+      weights: results/sources/efficientnet-lite0.pth
+      synsets: results/sources/imagenet-synsets.txt
+      lemmas: results/sources/imagenet-lemmas.txt
+    packages: [onnx, onnxruntime, opencv-python-headless, numpy]
+    options: {threads: 1, scales: 2, threshold: 0.3}
+"""
+    )
+    planned = checkout.planned(*TARGETS)
+    assert (planned["ask"], planned["grade"]) == (1, 1)
+    assert "build_items" not in planned and "index_tosc" not in planned
+
+
+def own_images(folder: Path, n: int = 2) -> None:
+    """Unpack the first triplets of the composed store, and add what people have lying about."""
+    with zipfile.ZipFile(ROOT / "results/sources/composed-triplets.zip") as store:
+        for name in store.namelist():
+            if int(re.match(r"\d+", Path(name).name)[0]) <= n:
+                target = folder / Path(name).relative_to("benchmark")
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(store.read(name))
+    (folder / "original/images/.DS_Store").write_bytes(b"x")
+    (folder / "original/images/notes.txt").write_text("mine")
+
+
+@pytest.mark.timeout(300)
+def test_ones_own_folder_of_images_makes_a_table(checkout, tmp_path):
+    own_images(tmp_path / "my images")
+    (checkout.project / "config/runs/mine.yaml").write_text(
+        f"""
+extends: ci
+title: "Mine"
+studies:
+  tosc:
+    source: {json.dumps(str(tmp_path / "my images"))}
+    index: {{expected: null}}
+    items_per_bench: 2
+    reader: captioner-glance
+    compare: []
+"""
+    )
+    checkout.run("results/mine/tables/tosc.csv", config=("run=mine",))
+    report = json.loads(checkout.path("results/mine/tosc/index/index_report.json").read_text())
+    assert (report["n_complete"], report["n_ignored"]) == (2, 2)
+    wide = checkout.path("results/mine/tables/tosc.csv").read_text().splitlines()
+    assert wide[0].startswith("model,opa,rca,rua,tosc,") and wide[1].startswith("captioner-glance,")
+    # The same images under other roofs have the same captions.
+    ours = checkout.path("results/mine/tosc/triplets/describe/captioner-glance/responses.jsonl")
+    theirs = checkout.path("results/ci/tosc/triplets/describe/captioner-glance/responses.jsonl")
+    said = [[json.loads(line)["text"] for line in path.read_text().splitlines()] for path in (ours, theirs)]
+    assert said[0] == said[1][:6]
+
+
+def test_two_images_of_one_number_stop_the_run_with_a_sentence(checkout, tmp_path):
+    own_images(tmp_path / "images")
+    shutil.copy(tmp_path / "images/original/images/1.jpg", tmp_path / "images/original/images/0001.jpg")
+    (checkout.project / "config/runs/mine.yaml").write_text(
+        f"""
+extends: ci
+title: "Mine"
+studies:
+  tosc: {{source: {json.dumps(str(tmp_path / "images"))}, items_per_bench: 2}}
+"""
+    )
+    done = checkout.call("results/mine/tables/tosc.csv", "--config", "run=mine")
+    assert done.returncode != 0
+    assert "0001.jpg" in done.stderr and "1.jpg" in done.stderr
+    assert "Traceback" not in done.stderr
