@@ -1,6 +1,6 @@
 # Questions, and the ranked list that each arm finds for them.
 #
-# Needs: facts or your own questions, indexes. Makes: {bench}/items.jsonl, {bench}/{arm}/ranking.jsonl.
+# Needs: facts, an index of images or your own questions; search indexes. Makes: {bench}/items.jsonl, {bench}/{arm}/ranking.jsonl.
 
 
 rule build_items:

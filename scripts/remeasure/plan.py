@@ -233,15 +233,21 @@ class Plan(AskingPlan):
         assert found is not None, study
         return {
             "files": found.files,
-            "options": self._options(settings.merge(found.options, self.study_run(run, study).index)),
+            "options": self._options(
+                run, study, settings.merge(found.options, self.study_run(run, study).index)
+            ),
         }
 
-    def _options(self, options: dict[str, Any]) -> dict[str, Any]:
-        """Return options with the hash of the lexicon that they name, so that a changed one is noticed.
+    def _options(self, run: str, study: str, own: dict[str, Any]) -> dict[str, Any]:
+        """Return the options of a study with those of one of its stages on top.
+
+        A lexicon that they name comes with its hash, so that a changed one is noticed.
 
         Raises:
             RemeasureError: there is no lexicon of that name.
         """
+        shared = settings.merge(self.study(study).options, self.study_run(run, study).options)
+        options = settings.merge(shared, own)
         if "lexicon" not in options:
             return options
         path = self.folder / "lexicons" / f"{options['lexicon']}.tsv"
@@ -400,7 +406,7 @@ class Plan(AskingPlan):
             "arm": arm,
             "model": self.reader(run, study, model),
             "grader": here.grader,
-            "options": self._options(here.options),
+            "options": self._options(run, study, here.options),
             "k": protocol.retrieve.n_shown if protocol.retrieve else None,
             "thinking": self.thinking(run, study, bench, arm),
             "reader": models[model].title,

@@ -101,6 +101,8 @@ class StudyRun(Settings, kw_only=True):
     """Benches whose evidence comes from another corpus."""
     source: str | None = None
     """Folder or zip store of images that the study's index is made from, where it has one."""
+    options: dict[str, Any] = {}
+    """Options of the study that differ in this run."""
     index: dict[str, Any] = {}
     """Options of the study's index that differ in this run."""
     reader: str | Annotated[list[str], Meta(min_length=1)]
@@ -197,7 +199,7 @@ class Retrieve(Settings, kw_only=True):
 
 
 class Index(Settings, kw_only=True):
-    """How a study lists the images of the run's `source`."""
+    """How a study lists the images of the run's `source`; the study's `options` are told to it too."""
 
     files: Annotated[list[str], Meta(min_length=1)]
     """What is written, the file that items are made from first."""
@@ -237,6 +239,8 @@ class Study(Settings, kw_only=True):
     retrieve: Retrieve | None = None
     """Null where no arm retrieves."""
     index: Index | None = None
+    options: dict[str, Any] = {}
+    """What listing images and grading must know alike."""
     sampling: Sampling
     arms: dict[str, Arm]
     contrasts: list[tuple[str, str]] = []

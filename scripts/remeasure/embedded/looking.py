@@ -5,10 +5,11 @@ from pathlib import Path
 
 import numpy as np
 
+from remeasure import torch_file
 from remeasure.embedded.everyday_words import words_of
 from remeasure.encoders.onnx_session import session_of
 from remeasure.encoders.photo import prepare
-from remeasure.encoders.photo_model import N_CLASSES, classifier_to_onnx, read_weights
+from remeasure.encoders.photo_model import N_CLASSES, classifier_to_onnx
 from remeasure.errors import RemeasureError
 
 VIEW_PX = 224
@@ -105,7 +106,7 @@ class Looker:
     """
 
     def __init__(self, weights: Path, words: list[str]) -> None:
-        self._session = session_of(classifier_to_onnx(read_weights(weights)), str(weights))
+        self._session = session_of(classifier_to_onnx(torch_file.read(weights)), str(weights))
         self.words = sorted(set(words) - {""})
         known = {word: row for row, word in enumerate(self.words)}
         # Word of each class; classes without one are added up behind the last.

@@ -1,8 +1,8 @@
 """Studies: pure functions that say what is special about each published table.
 
-A study has two modules, so that a change of one reruns only the stages that use it: ``<study>_items``
-(questions from facts) and ``<study>_messages`` (what a reader and a judge are shown). Stages look them up by
-name.
+A study has a module per stage, so that a change of one reruns only the stages that use it: ``<study>_items``
+(questions from facts, or items from an index of images), ``<study>_messages`` (what a reader and a judge are
+shown) and, where it lists images, ``<study>_index`` (see ``indexing``). Stages look them up by name.
 """
 
 import importlib
@@ -16,7 +16,7 @@ def load(study: str, part: str) -> ModuleType:
 
     Args:
         study: the study's name.
-        part: ``items`` or ``messages``.
+        part: ``items``, ``messages`` or ``index``.
 
     Raises:
         RemeasureError: the study has no such module.
