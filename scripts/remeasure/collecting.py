@@ -83,6 +83,9 @@ def served_files(executor: executors.Settings) -> list[str]:
         return [executor.path]
     found: list[str] = []
     for given in executor.files.values() if isinstance(executor, executors.ServerSettings) else ():
+        if _record_of(given).is_file():  # the workflow or a server may have put marks of theirs beside
+            found += sorted(jsonl.read_json(_record_of(given), Stage).outputs)
+            continue
         inside = sorted(path for path in Path(given).rglob("*") if path.is_file())
         found += map(str, inside) if Path(given).is_dir() else [given]
     return found

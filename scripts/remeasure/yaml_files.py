@@ -57,6 +57,18 @@ def convert(value: Any, kind: type[T], path: Path) -> T:
         raise RemeasureError(f"{path}: {place or 'top level'}: {text}{hint}; correct the file") from None
 
 
+_MERGE = "tag:yaml.org,2002:merge"
+
+
+def _sources(key: yaml.Node, value: yaml.Node) -> list[yaml.MappingNode]:
+    """Return the mappings that stand behind ``<<``: one, or a list of them."""
+    found = value.value if isinstance(value, yaml.SequenceNode) else [value]
+    if not all(isinstance(one, yaml.MappingNode) for one in found):
+        said = "`<<` stands before something that is no mapping"
+        raise yaml.constructor.ConstructorError(None, None, said, key.start_mark)
+    return found
+
+
 class _UniqueKeys(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
     """The safe loader, but a key that stands twice in a mapping is an error, not the last one's victory."""
 
@@ -65,17 +77,25 @@ class _UniqueKeys(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
         self._looked_at: dict[int, yaml.MappingNode] = {}
 
     def flatten_mapping(self, node) -> None:
-        # Once, before what `<<` takes over stands among a mapping's own keys, which may repeat it.
-        if id(node) not in self._looked_at:
-            self._looked_at[id(node)] = node
-            self._check_keys(node)
-        super().flatten_mapping(node)
+        # PyYAML 6.0.4 keeps the first of two values where a key has one letter and `<<` takes over what `<<`
+        # took.
+        if id(node) in self._looked_at:
+            return
+        self._looked_at[id(node)] = node
+        self._check_keys(node)
+        own = {(key.tag, str(key.value)): (key, value) for key, value in node.value if key.tag != _MERGE}
+        taken: dict[Any, Any] = {}
+        for source in (one for key, value in node.value if key.tag == _MERGE for one in _sources(key, value)):
+            self.flatten_mapping(source)
+            for key, value in source.value:
+                if key.tag != _MERGE:  # of a mapping that takes itself over
+                    taken.setdefault((key.tag, str(key.value)), (key, value))
+        node.value = [pair for name, pair in taken.items() if name not in own] + list(own.values())
 
     def _check_keys(self, node) -> None:
         seen: set[Any] = set()
         for key_node, _ in node.value:
-            is_merge = key_node.tag == "tag:yaml.org,2002:merge"
-            key = "<<" if is_merge else self.construct_object(key_node, deep=True)
+            key = "<<" if key_node.tag == _MERGE else self.construct_object(key_node, deep=True)
             if not isinstance(key, Hashable):
                 said = "a list or a mapping stands as a key, expected a word or a number"
                 raise yaml.constructor.ConstructorError(None, None, said, key_node.start_mark)

@@ -113,6 +113,8 @@ def test_the_bytes_of_a_merged_folder_belong_to_the_identity(tmp_path, monkeypat
     expected = {"made": {"model": sha256_bytes(text.encode())}}
     assert collecting.made_files(served) == expected == collecting.made_files(batch)
     assert collecting.known_hashes(served) == outputs
+    (Path(place) / ".snakemake_timestamp").write_text("")
+    assert collecting.served_files(served) == sorted(outputs)
     jsonl.write_json(Path(f"{place}.json"), Stage(**stage, outputs=outputs | {f"{place}/b.json": "3" * 64}))
     assert collecting.made_files(served) != expected
 
