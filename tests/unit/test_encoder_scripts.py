@@ -13,7 +13,7 @@ from encoderkit import item, text_encoder
 from remeasure import images, jsonl, provenance, torch_file, vectors
 from remeasure.embedded.lines import text_lines, tile_lines
 from remeasure.encoders import adapter, photo_model
-from remeasure.files import sha256_bytes, sha256_file
+from remeasure.files import sha256_bytes, sha256_file, sha256_of
 from remeasure.records import (
     ImageRef,
     Item,
@@ -196,7 +196,7 @@ def flag_item(folder, name, number):
 @pytest.mark.models
 def test_questions_and_flags_find_their_pages(indexed, sources, monkeypatch):
     hashed = []
-    monkeypatch.setattr(provenance, "sha256_file", lambda path: hashed.append(path.name) or sha256_file(path))
+    monkeypatch.setattr(provenance, "sha256_of", lambda path: hashed.append(path.name) or sha256_of(path))
     items = [item(f"capital-{name}", f"What is the capital of {name.title()}?", (name,)) for name in FACTS]
     items += [flag_item(indexed, name, number) for number, name in enumerate(FACTS)]
     assert run_search(indexed, sources, items) == 0
