@@ -1,5 +1,6 @@
 """Shared fixtures: where the embedded weights are, where the repository is, and which vLLM may be used."""
 
+import logging
 import signal
 from pathlib import Path
 
@@ -20,6 +21,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type=Path,
         help="a Python that has torch, transformers, peft and sentencepiece, for the tests marked torch",
     )
+
+
+@pytest.fixture(autouse=True)
+def own_log():
+    """What a script was told to log to is closed when its test ends; later tests must not write there."""
+    yield
+    for handler in list(logging.getLogger().handlers):
+        if type(handler) is logging.StreamHandler:
+            logging.getLogger().removeHandler(handler)
 
 
 @pytest.fixture(scope="session")

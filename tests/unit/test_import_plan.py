@@ -42,7 +42,7 @@ def test_each_cell_takes_its_own_file_and_a_started_model_takes_none(tmp_path):
     assert mine.imported("mine", "pixelrag", "nq", "base", "original") == "old/nq_base.jsonl"
     assert mine.imported("mine", "pixelrag", "nq", "base", "judge-cross-encoder") is None
     assert mine.executor("mine", "original", None)["kind"] == "import"
-    assert mine.shards("mine", "pixelrag", "nq", "base") == 1
+    assert mine.shards("mine", "pixelrag", "nq", "base", "original") == 1
 
 
 @pytest.mark.parametrize(

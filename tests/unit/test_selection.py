@@ -176,7 +176,7 @@ def test_choosing_pages_hashes_the_archive_once_and_later_steps_know_it(tmp_path
     os.utime(path, ns=(0, 0))
     hashed = []
     monkeypatch.setattr(
-        provenance, "sha256_file", lambda name: hashed.append(Path(name).name) or sha256_file(name)
+        provenance, "sha256_of", lambda name: hashed.append(Path(name).name) or sha256_file(name)
     )
     out = ["--out", str(tmp_path / "pages.jsonl"), "--record", str(tmp_path / "pages.json")]
     assert select_pages.main(["--archive", str(path), "--settings", '{"pages": {}}', *out]) == 0

@@ -156,13 +156,13 @@ def test_what_must_be_brought_by_hand_and_steps_of_many_jobs_are_summed_up(tmp_p
     for one in tiles[:3]:
         finish(tmp_path, one.step)
     lines = report.text(gather.gather(ROOT, tmp_path, "paper")).splitlines()
-    assert lines[3].startswith("sources: 0 of 1")
+    assert lines[3].startswith("sources: 0 of 23")
     assert lines[4].startswith("  to be put in place by hand, see `snakemake preflight`: wikipedia_en_all")
     # Nine parts, and the step that puts them together.
     (news,) = [line for line in lines if line.startswith("news ")]
     assert re.split(r" {2,}", news) == ["news", "waiting", "waiting 3/10 jobs", "-", "waiting 0/10 jobs"]
-    (cell,) = [line for line in lines if line.startswith("livevqa/base ")]
-    assert "/" not in cell.removeprefix("livevqa/base")
+    (cell,) = [line for line in lines if line.startswith("pixelrag/livevqa/base ")]
+    assert "/" not in cell.removeprefix("pixelrag/livevqa/base")
 
 
 def test_lines_fit_and_long_lists_are_cut(tmp_path):
@@ -254,7 +254,7 @@ def test_a_controller_that_is_away_is_said_and_the_files_are_shown(tmp_path, mon
     assert (
         "The queue cannot be asked: squeue cannot say what is queued (slurm_load_jobs error: Unable" in said
     )
-    assert re.search(r"^nq/base +waiting +waiting +done +waiting 0/5 ", said, re.MULTILINE)
+    assert re.search(r"^pixelrag/nq/base +waiting +waiting +done +waiting 0/5 ", said, re.MULTILINE)
 
 
 def test_without_a_cluster_nothing_is_said_of_one(tmp_path, monkeypatch, capsys):

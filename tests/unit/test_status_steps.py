@@ -197,5 +197,7 @@ def test_one_table_can_be_asked_for_and_an_unknown_one_is_one_line():
     only = steps.steps(PLAN, RULES, "ci", "judges")
     assert {one.made.rule for one in only} >= {"ask_agreement", "make_agreement"}
     assert "ask" not in {one.made.rule for one in only}
-    with pytest.raises(RemeasureError, match="--table 'tabel1': .*did you mean 'table1'.*table1, tosc, judges"):
+    with pytest.raises(
+        RemeasureError, match="--table 'tabel1': .*did you mean 'table1'.*table1, tosc, judges"
+    ):
         steps.steps(PLAN, RULES, "ci", "tabel1")

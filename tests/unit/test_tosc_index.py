@@ -316,13 +316,26 @@ def test_an_image_that_cannot_be_decoded_counts_as_missing(tmp_path, broken):
     assert told.images["origin"] == 1
 
 
+def test_the_collection_may_be_the_folder_benchmark_itself(tmp_path):
+    outside = triplet(1) | triplet(2)
+    inside = {path.removeprefix("benchmark/"): data for path, data in outside.items()}
+    found, told = report(tmp_path, inside)
+    assert [row.index for row in found.files[0]] == [1, 2] and told.n_ignored == 0
+    assert found.files[0][0].images["origin"] == "original/images/1.jpg"
+
+
+def test_one_image_in_both_layouts_is_there_twice(tmp_path):
+    found, told = report(tmp_path, triplet(1) | {"original/images/1.jpg": picture("JPEG")})
+    assert told.n_conflicting == 1 and "in conflict" in found.error
+
+
 def test_an_image_in_the_folder_of_another_state_is_an_error_and_elsewhere_ignored(tmp_path):
     files = triplet(1) | {
         "benchmark/original/images/2_masked_dog_repair.png": picture(),
         "benchmark/repair/images/2.jpg": picture("JPEG"),
         "benchmark/insert/images/2_masked_dog_repair.png": picture(),
         "benchmark/original/images/deeper/2.jpg": picture("JPEG"),
-        "original/images/2.jpg": picture("JPEG"),
+        "mine/original/images/2.jpg": picture("JPEG"),
         "2.jpg": picture("JPEG"),
     }
     _, told = report(tmp_path, files)
@@ -343,7 +356,7 @@ def test_an_image_in_the_folder_of_another_state_is_an_error_and_elsewhere_ignor
     assert [one.image for one in told.ignored] == [
         "2.jpg",
         "benchmark/original/images/deeper/2.jpg",
-        "original/images/2.jpg",
+        "mine/original/images/2.jpg",
     ]
     assert told.n_triplets == 1
 
@@ -414,7 +427,7 @@ def test_an_object_outside_the_lexicon_is_an_error_that_names_it_or_looked_for_b
 @pytest.mark.parametrize("files", [{}, {"17.jpg": b"x"}, {named("17.jpg"): picture("JPEG")}])
 def test_an_index_without_any_complete_triplet_is_an_error(tmp_path, files):
     found, _ = report(tmp_path, files)
-    assert "holds no complete triplet" in found.error and "benchmark/original/images" in found.error
+    assert "holds no complete triplet" in found.error and "original/images" in found.error
 
 
 def test_a_lexicon_that_changed_is_an_error(tmp_path):

@@ -13,8 +13,10 @@ from remeasure.wiring import Wiring
 
 JUDGES = "judges"
 # Columns of the blocks of the report, and the rules whose jobs a column sums up.
-SOURCES, CORPORA, ENCODERS, CELLS, TABLES = "sources", "corpus", "encoder", "cell", "table"
+SOURCES, MODELS, CORPORA, ENCODERS = "sources", "model", "corpus", "encoder"
+CELLS, TABLES = "cell", "table"
 BLOCKS: dict[str, dict[str, tuple[str, ...]]] = {
+    MODELS: {"merged": ("merge_adapter",)},
     CORPORA: {
         "pages": ("select_pages", "select_pages_as_job"),
         "tiles": ("render_tiles", "render_part", "merge_tiles"),
@@ -39,6 +41,8 @@ BLOCKS: dict[str, dict[str, tuple[str, ...]]] = {
 # The rules that ask, and the rules that write what they ask.
 ASKING = ("ask", "ask_judge", "ask_agreement")
 WRITING = ("build_requests", "build_requests_as_job", "build_judge_requests", "build_agreement_requests")
+# A list of images belongs to all cells of its study, whose name is the rule's.
+_LISTING = "index_"
 _PLACE = ("study", "bench", "arm", "model")
 _COLUMNS = {rule: (block, name) for block, names in BLOCKS.items() for name in names for rule in names[name]}
 
@@ -163,6 +167,8 @@ def _brought_for(plan: Plan, run: str, named: dict[str, None]) -> list[Step]:
 def _step(made: Made, cells: dict[tuple[str, str, str, str], str], behind: tuple[str, ...]) -> Step:
     block, column = _COLUMNS.get(made.rule, (SOURCES, "files"))
     at = made.wildcards
+    if made.rule.startswith(_LISTING):
+        block, column, at = CELLS, "items", at | {"study": made.rule.removeprefix(_LISTING)}
     if block == CELLS and "judge" in at:
         rows = [f"{JUDGES}/{at['judge']}"]
     elif block == CELLS:
@@ -174,7 +180,7 @@ def _step(made: Made, cells: dict[tuple[str, str, str, str], str], behind: tuple
     elif block == SOURCES:
         rows = [made.rule]
     else:
-        rows = ["/".join(at[name] for name in ("corpus", "encoder") if name in at)]
+        rows = ["/".join(at[name] for name in ("corpus", "encoder", "adapted") if name in at)]
     return Step(made, block, column, tuple(rows), behind)
 
 

@@ -36,10 +36,12 @@ from remeasure.studies.tosc_report import (
 )
 from remeasure.studies.tosc_triplets import STATES, Insertion, Triplet
 
+# The collection may be the folder `benchmark`, or hold it.
+_BENCHMARK = "benchmark/"
 _FOLDERS: dict[State, str] = {
-    "origin": "benchmark/original/images",
-    "removed": "benchmark/repair/images",
-    "replaced": "benchmark/insert/images",
+    "origin": "original/images",
+    "removed": "repair/images",
+    "replaced": "insert/images",
 }
 _FORMATS = {"jpg": "jpeg", "jpeg": "jpeg", "png": "png"}
 _PLAIN_MODES = ("RGB", "L")
@@ -96,7 +98,7 @@ def sort_files(paths: Sequence[str]) -> Sorted:
     ignored: list[Problem] = []
     for path in paths:
         folder, _, name = path.rpartition("/")
-        place = folders.get(unicodedata.normalize("NFC", folder))
+        place = folders.get(unicodedata.normalize("NFC", folder).removeprefix(_BENCHMARK))
         parsed = parse(name)
         if any(part.startswith(".") for part in path.split("/")):
             ignored.append(Problem(image=path, problem="is hidden"))
