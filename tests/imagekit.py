@@ -16,6 +16,8 @@ OPTIONS = {
     "policy": "complete",
     "fail_on_conflict": True,
     "unknown_objects": "other",
+    "extra_synonyms": {},
+    "exclude": {},
     "lexicon": {"name": "coco", "path": "config/lexicons/coco.tsv", "sha256": sha256_file(LEXICON)},
 }
 FOLDERS = {"origin": "original", "removed": "repair", "replaced": "insert"}

@@ -17,8 +17,8 @@ from remeasure.files import sha256_file
 from remeasure.plan_asking import AskingPlan
 from remeasure.settings import Cell, Corpus, Encoder, Run, Study, StudyRun
 
-# The seed and size of every bootstrap in every table.
-BOOTSTRAP = {"n": 2000, "seed": 1}
+# The seed of every bootstrap in every table.
+BOOTSTRAP_SEED = 1
 # Units of a bench that the page of a table shows.
 PAGE_UNITS = 60
 # One judge reply in a hundred may be missing before a cell is refused (pitfall P3).
@@ -412,7 +412,7 @@ class Plan(AskingPlan):
             "reader": models[model].title,
             "judge": models[self.judge(run, study)].title if self.has_judge(run, study, bench) else None,
             "corpus": self.corpus_name(run, study, bench),
-            "bootstrap": BOOTSTRAP,
+            "bootstrap": self._bootstrap(study),
             "max_judge_failed_share": MAX_JUDGE_FAILED_SHARE,
         }
 
@@ -435,7 +435,7 @@ class Plan(AskingPlan):
             "notes": study.notes + here.notes,
             **found,
             "not_comparable": self._not_comparable(run, name),
-            "bootstrap": BOOTSTRAP,
+            "bootstrap": self._bootstrap(name),
         }
 
     def _check_contrasts(self, study: str) -> None:
@@ -452,6 +452,9 @@ class Plan(AskingPlan):
                         f"{self.folder}/studies/{study}.yaml: contrasts: [{', '.join(pair)}]: arm {arm!r} "
                         f"has no cell in {self.folder}/cells.tsv; take the pair out or add the cells"
                     )
+
+    def _bootstrap(self, study: str) -> dict[str, int]:
+        return {"n": self.study(study).bootstrap_samples, "seed": BOOTSTRAP_SEED}
 
     def _not_comparable(self, run: str, study: str) -> list[str]:
         """Return in what a study of a run differs from the paper: not in a part that it does not have."""

@@ -233,6 +233,8 @@ class Study(Settings, kw_only=True):
     unit: str
     decimals: Annotated[int, Meta(ge=0, le=6)] = 1
     """How many the table prints."""
+    bootstrap_samples: Annotated[int, Meta(ge=100, le=1_000_000)] = 2000
+    """Of every interval that is not Wilson's."""
     notes: list[str] = []
     """What a reader of the table must know beside its numbers, one sentence or more each."""
     layout: Layout = Layout()

@@ -71,6 +71,8 @@ def test_the_index_is_told_what_study_and_run_say_and_which_lexicon_it_is(config
             "policy": "complete",
             "fail_on_conflict": True,
             "unknown_objects": "other",
+            "extra_synonyms": {},
+            "exclude": {},
             "lexicon": {
                 "name": "coco",
                 "path": "config/lexicons/coco.tsv",

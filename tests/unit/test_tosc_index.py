@@ -404,6 +404,19 @@ def test_images_that_are_not_plain_and_sizes_that_differ_are_recorded(tmp_path):
     assert [(one.image, one.facts) for one in told.odd] == [(named("3.jpg"), ["png-content"])]
 
 
+def test_triplets_with_a_reviewed_reason_are_left_out_and_counted_with_and_without(tmp_path):
+    files = triplet(1) | triplet(2) | triplet(3)
+    found, told = report(tmp_path, files, exclude={2: "the mask misses the dog", 9: "unclear"})
+    assert [row.index for row in found.files[0]] == [1, 3]
+    assert (told.n_complete, told.n_indexed, told.n_excluded) == (3, 2, 2)
+    assert [(one.index, one.reason, one.known) for one in told.excluded] == [
+        (2, "the mask misses the dog", True),
+        (9, "unclear", False),
+    ]
+    assert "triplet 9: is excluded, but there is none" in found.problems
+    assert found.counts["excluded"] == 2
+
+
 @pytest.mark.parametrize(("expected", "met"), [(None, None), (2, True), (3, False), (1, False)])
 def test_the_expected_number_is_compared_and_never_a_crash(tmp_path, expected, met):
     found, told = report(tmp_path, triplet(1) | triplet(2), expected=expected)

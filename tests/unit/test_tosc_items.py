@@ -75,7 +75,7 @@ def test_a_triplet_that_lacks_an_image_has_fewer_items():
 
 def graded(found: tuple[Item, ...], captions: tuple[str, ...], **more):
     options = {"denominator": "complete", "cut_off": "keep", "negation": False}
-    options |= {"lexicon": OPTIONS["lexicon"], "unknown_objects": "other"}
+    options |= {"lexicon": OPTIONS["lexicon"], "unknown_objects": "other", "extra_synonyms": {}}
     told = graders.Unit(
         unit_id="000017",
         items=found,

@@ -17,6 +17,7 @@ LEXICON = "config/lexicons/coco.tsv"
 OPTIONS = {
     "lexicon": {"name": "coco", "path": LEXICON, "sha256": sha256_file(ROOT / LEXICON)},
     "unknown_objects": "other",
+    "extra_synonyms": {},
     "denominator": "complete",
     "cut_off": "keep",
     "negation": False,
@@ -204,6 +205,14 @@ def test_an_object_outside_the_lexicon_is_an_error_or_looked_for_by_its_name():
     assert line.strict.reason == "a=1 b=0 c=0 d=1"
     with pytest.raises(RemeasureError, match="'sports car' is not in the lexicon"):
         graded(given, unknown_objects="error")
+
+
+def test_further_names_of_an_object_outside_the_lexicon_are_looked_for_too():
+    given = [("car", "sports car", "A car.", "A street.", "Two fast roadsters by the curb.")]
+    (plain,), _ = graded(given)
+    (extra,), _ = graded(given, extra_synonyms={"sports car": ["racing car", "roadster"]})
+    assert (plain.strict.reason, extra.strict.reason) == ("a=1 b=0 c=0 d=0", "a=1 b=0 c=0 d=1")
+    assert extra.published.reason == "a=1 b=0 c=0 d=1"
 
 
 def test_a_denied_mention_counts_unless_negation_is_asked_for():

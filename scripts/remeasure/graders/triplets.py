@@ -61,6 +61,8 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     lexicon: LexiconFile
     unknown_objects: Literal["error", "other"]
     """An object outside the lexicon: an error, or looked for by its own name."""
+    extra_synonyms: dict[str, list[str]]
+    """By name further names of objects outside the lexicon."""
     denominator: Literal["complete", "per_rate"]
     """Strict reading: triplets with three captions only, or for each rate those with what it needs."""
     cut_off: Literal["keep", "drop_last_sentence"]
@@ -81,7 +83,13 @@ class Way(Struct, frozen=True):
         """Return what to look for; nothing without a name, which an object has that no image shows."""
         if name is None:
             return Target("", side, None, None, ())
-        return objects.resolve(name, side, self.lexicon, unknown_objects=options.unknown_objects)
+        return objects.resolve(
+            name,
+            side,
+            self.lexicon,
+            unknown_objects=options.unknown_objects,
+            extra_synonyms=options.extra_synonyms,
+        )
 
 
 def caption(response: Response, cut_off: str) -> str:

@@ -2,6 +2,7 @@
 
 import functools
 import unicodedata
+from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from remeasure.errors import RemeasureError, did_you_mean
@@ -81,6 +82,7 @@ def resolve(
     *,
     unknown_objects: UnknownObjects,
     forms: tuple[str, ...] | None = None,
+    extra_synonyms: Mapping[str, Sequence[str]] | None = None,
 ) -> Target:
     """Return what to look for when a triplet's object has this canonical name.
 
@@ -90,6 +92,7 @@ def resolve(
         lexicon: the classes and their forms.
         unknown_objects: what to do with a name that has no class: ``error``, or ``other``: look for the name.
         forms: own forms as the index stored them; None makes them.
+        extra_synonyms: by canonical name further names of objects that have no class.
 
     Raises:
         RemeasureError: the name has no class and ``unknown_objects`` is ``error``.
@@ -108,7 +111,10 @@ def resolve(
         )
     words = Prepared(name).words
     parent = lexicon.class_of(words[-1]) if words else None
-    return Target(name, side, None, parent, own_forms(name) if forms is None else forms)
+    if forms is None:
+        names = (name, *map(canonical_name, (extra_synonyms or {}).get(name, ())))
+        forms = tuple(dict.fromkeys(form for one in names for form in own_forms(one)))
+    return Target(name, side, None, parent, forms)
 
 
 def conflict(o: Target, r: Target) -> str | None:

@@ -6,7 +6,7 @@ Source:
 
 import unicodedata
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Annotated, Literal, NamedTuple, get_args
 
 import msgspec
@@ -25,6 +25,7 @@ from remeasure.studies.tosc_report import (
     Composited,
     Contradiction,
     Doubled,
+    Excluded,
     Incomplete,
     IndexReport,
     Odd,
@@ -68,6 +69,23 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     unknown_objects: Literal["error", "other"]
     """An object outside the lexicon: an error that names it, or looked for by its own name."""
     lexicon: LexiconFile
+    extra_synonyms: dict[str, list[str]]
+    """By name further names of objects outside the lexicon."""
+    exclude: dict[int, Annotated[str, msgspec.Meta(min_length=1)]]
+    """Triplets that are not used, each with its reason."""
+
+
+class Words(NamedTuple):
+    """What names of objects are looked up in."""
+
+    lexicon: Lexicon
+    extra_synonyms: Mapping[str, Sequence[str]]
+
+    def target(self, name: str, side: Literal["o", "r"]) -> Target:
+        """Return what to look for when a triplet's object has this canonical name."""
+        return objects.resolve(
+            name, side, self.lexicon, unknown_objects="other", extra_synonyms=self.extra_synonyms
+        )
 
 
 class Found(NamedTuple):
@@ -127,10 +145,12 @@ class Members(NamedTuple):
     """What became of the triplets that names speak of."""
 
     triplets: list[Triplet]
-    """Those that are indexed."""
+    """Those that can be used, excluded ones among them."""
     incomplete: list[Incomplete]
     doubled: list[Doubled]
     contradictions: list[Contradiction]
+    excluded: Collection[int]
+    """Numbers that the settings exclude, whether or not there are such triplets."""
 
     @property
     def doubled_or_contradicting(self) -> set[int]:
@@ -138,8 +158,13 @@ class Members(NamedTuple):
         return {one.index for one in (*self.doubled, *self.contradictions)}
 
     @property
+    def indexed(self) -> list[Triplet]:
+        """Those that are indexed."""
+        return [triplet for triplet in self.triplets if triplet.index not in self.excluded]
+
+    @property
     def complete(self) -> list[Triplet]:
-        """The indexed triplets with all three images."""
+        """The usable triplets with all three images, excluded ones among them."""
         return [triplet for triplet in self.triplets if len(triplet.images) == len(STATES)]
 
 
@@ -160,11 +185,12 @@ def index(listing: Listing, seen: Mapping[str, Seen], settings: Settings) -> Ind
     """
     found = sort_files(listing.paths)
     lexicon = _read_lexicon(settings.lexicon)
-    members = _members(found.triplets, seen, settings.policy, lexicon)
-    report = _report(listing, found, seen, members, settings, lexicon)
+    words = Words(lexicon, settings.extra_synonyms)
+    members = _members(found.triplets, seen, settings, words)
+    report = _report(listing, found, seen, members, settings, words)
     complete = {triplet.index for triplet in members.complete}
     return Index(
-        files=(members.triplets, _insertions(found.triplets, seen, complete), report),
+        files=(members.indexed, _insertions(found.triplets, seen, complete), report),
         counts=counts(report),
         problems=tuple(lines(report)),
         summary=summary(report),
@@ -175,11 +201,11 @@ def index(listing: Listing, seen: Mapping[str, Seen], settings: Settings) -> Ind
 def _members(
     named: Mapping[int, Mapping[State, Sequence[Found]]],
     seen: Mapping[str, Seen],
-    policy: str,
-    lexicon: Lexicon,
+    settings: Settings,
+    words: Words,
 ) -> Members:
     doubled = _doubled(named)
-    contradictions = _contradictions(named, {one.index for one in doubled}, lexicon)
+    contradictions = _contradictions(named, {one.index for one in doubled}, words)
     conflicting = {one.index for one in (*doubled, *contradictions)}
     triplets: list[Triplet] = []
     incomplete: list[Incomplete] = []
@@ -190,9 +216,9 @@ def _members(
         missing = [state for state in STATES if state not in usable]
         if missing:
             incomplete.append(Incomplete(index=number, missing=missing))
-        if not missing or (policy == "available" and usable.keys() - {"origin"}):
-            triplets.append(_triplet(number, usable, seen, lexicon))
-    return Members(triplets, incomplete, doubled, contradictions)
+        if not missing or (settings.policy == "available" and usable.keys() - {"origin"}):
+            triplets.append(_triplet(number, usable, seen, words))
+    return Members(triplets, incomplete, doubled, contradictions, settings.exclude.keys())
 
 
 def _is_good(seen: Mapping[str, Seen], found: Found) -> bool:
@@ -223,19 +249,19 @@ def _doubled(triplets: Mapping[int, Mapping[State, Sequence[Found]]]) -> list[Do
 
 
 def _contradictions(
-    triplets: Mapping[int, Mapping[State, Sequence[Found]]], doubled: set[int], lexicon: Lexicon
+    triplets: Mapping[int, Mapping[State, Sequence[Found]]], doubled: set[int], words: Words
 ) -> list[Contradiction]:
     found = []
     for number, members in triplets.items():
         named = [one for state in ("removed", "replaced") for one in members.get(state, ())]
         if number in doubled or not named:
             continue
-        if problem := _contradiction(named, lexicon):
+        if problem := _contradiction(named, words):
             found.append(Contradiction(index=number, problem=problem, images=[one.path for one in named]))
     return found
 
 
-def _contradiction(named: Sequence[Found], lexicon: Lexicon) -> str | None:
+def _contradiction(named: Sequence[Found], words: Words) -> str | None:
     """Return why the names of a triplet's edited images contradict each other; null where they do not."""
     originals = list(dict.fromkeys(canonical_name(one.name.original or "") for one in named))
     if len(originals) > 1:
@@ -243,29 +269,23 @@ def _contradiction(named: Sequence[Found], lexicon: Lexicon) -> str | None:
     replacement = named[-1].name.replacement
     if replacement is None:
         return None
-    o, r = _target(originals[0], "o", lexicon), _target(canonical_name(replacement), "r", lexicon)
+    o, r = words.target(originals[0], "o"), words.target(canonical_name(replacement), "r")
     return objects.conflict(o, r)
 
 
-def _target(name: str, side: Literal["o", "r"], lexicon: Lexicon) -> Target:
-    return objects.resolve(name, side, lexicon, unknown_objects="other")
-
-
-def _triplet(
-    number: int, usable: Mapping[State, Found], seen: Mapping[str, Seen], lexicon: Lexicon
-) -> Triplet:
+def _triplet(number: int, usable: Mapping[State, Found], seen: Mapping[str, Seen], words: Words) -> Triplet:
     """Return the line of a triplet.
 
     Args:
         number: its index.
         usable: its readable images; at least one of them names the original object.
         seen: what the images are.
-        lexicon: the classes.
+        words: what its objects are looked up in.
     """
     edited = [usable[state] for state in ("removed", "replaced") if state in usable]
     original, replacement = edited[0].name.original or "", edited[-1].name.replacement
-    o = _target(canonical_name(original), "o", lexicon)
-    r = None if replacement is None else _target(canonical_name(replacement), "r", lexicon)
+    o = words.target(canonical_name(original), "o")
+    r = None if replacement is None else words.target(canonical_name(replacement), "r")
     looked = {state: seen[one.path] for state, one in usable.items()}
     return Triplet(
         index=number,
@@ -306,16 +326,20 @@ def _report(
     seen: Mapping[str, Seen],
     members: Members,
     settings: Settings,
-    lexicon: Lexicon,
+    words: Words,
 ) -> IndexReport:
     files = _all(found.triplets)
     good = [one for one in files if _is_good(seen, one)]
     by_state = Counter(one.name.state for one in good)
-    overlaps = Counter(triplet.overlap for triplet in members.triplets)
+    overlaps = Counter(triplet.overlap for triplet in members.indexed)
     unreadable = [
         Problem(image=one.path, problem=problem) for one in files if (problem := seen[one.path].problem)
     ]
     n_complete = len(members.complete)
+    excluded = [
+        Excluded(index=number, reason=reason, known=number in found.triplets)
+        for number, reason in sorted(settings.exclude.items())
+    ]
     return IndexReport(
         images={state: by_state[state] for state in STATES},
         expected=settings.expected,
@@ -323,7 +347,8 @@ def _report(
         policy=settings.policy,
         n_triplets=len(found.triplets),
         n_complete=n_complete,
-        n_indexed=len(members.triplets),
+        n_indexed=len(members.indexed),
+        n_excluded=len(excluded),
         n_conflicting=len(members.doubled_or_contradicting),
         n_incomplete=len(members.incomplete),
         n_errors=len(found.errors),
@@ -332,7 +357,8 @@ def _report(
         n_unreadable=len(unreadable),
         size_mismatch=sum(len({*triplet.size.values()}) > 1 for triplet in members.complete),
         overlap={name: overlaps[name] for name in get_args(Overlap)},
-        lexicon={"name": settings.lexicon.name, "sha256": lexicon.sha256},
+        lexicon={"name": settings.lexicon.name, "sha256": words.lexicon.sha256},
+        excluded=excluded,
         incomplete=members.incomplete,
         duplicates=members.doubled,
         name_conflicts=members.contradictions,
@@ -342,7 +368,7 @@ def _report(
         unreadable=unreadable,
         composited=_composited(good, seen),
         odd=[Odd(image=one.path, facts=odd) for one in good if (odd := _odd(one.path, seen[one.path]))],
-        open_objects=_open_objects(members.triplets, lexicon),
+        open_objects=_open_objects(members.indexed, words),
     )
 
 
@@ -360,13 +386,13 @@ def _odd(path: str, seen: Seen) -> list[str]:
     return [*seen.odd, *([f"{seen.format}-content"] if seen.format != _FORMATS[suffix] else [])]
 
 
-def _open_objects(triplets: Sequence[Triplet], lexicon: Lexicon) -> list[OpenObject]:
+def _open_objects(triplets: Sequence[Triplet], words: Words) -> list[OpenObject]:
     counted: Counter[str] = Counter()
     for triplet in triplets:
         names = {triplet.original_object: triplet.o_class, triplet.replacement_object: triplet.r_class}
         counted.update(name for name, cls in names.items() if name is not None and cls is None)
     return [
-        OpenObject(name=name, parent=_target(name, "o", lexicon).parent, n=counted[name])
+        OpenObject(name=name, parent=words.target(name, "o").parent, n=counted[name])
         for name in sorted(counted)
     ]
 

@@ -36,6 +36,15 @@ class Incomplete(Record, kw_only=True):
     missing: list[State]
 
 
+class Excluded(Record, kw_only=True):
+    """A triplet that the settings exclude."""
+
+    index: int
+    reason: str
+    known: bool
+    """Whether there is such a triplet."""
+
+
 class Problem(Record, kw_only=True):
     """A file that is not used, and why."""
 
@@ -83,6 +92,7 @@ class IndexReport(Record, kw_only=True):
     """Complete, incomplete and conflicting ones."""
     n_complete: int
     n_indexed: int
+    n_excluded: int
     n_conflicting: int
     n_incomplete: int
     n_errors: int
@@ -94,6 +104,7 @@ class IndexReport(Record, kw_only=True):
     overlap: dict[Overlap, int]
     """Indexed triplets by how their two objects are related."""
     lexicon: dict[str, str]
+    excluded: list[Excluded]
     incomplete: list[Incomplete]
     duplicates: list[Doubled]
     name_conflicts: list[Contradiction]
@@ -128,6 +139,9 @@ def lines(report: IndexReport) -> list[str]:
     for kind in (report.errors, report.refused, report.unreadable):
         found += [f"{one.image} {one.problem}" for one in kind]
     found += [f"triplet {one.index}: lacks {', '.join(one.missing)}" for one in report.incomplete]
+    found += [
+        f"triplet {one.index}: is excluded, but there is none" for one in report.excluded if not one.known
+    ]
     if report.expected_met is False:
         found.append(f"{report.n_complete} complete triplets, {report.expected} were expected")
     return found

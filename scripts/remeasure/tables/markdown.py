@@ -372,8 +372,10 @@ def told(stages: Iterable[Stage]) -> list[str]:
 
 
 def _option(value: object) -> str:
-    if isinstance(value, dict):  # a file of the repository
+    if isinstance(value, dict) and {"name", "sha256"} <= set(value):  # a file of the repository
         return f"{value['name']} (SHA-256 {value['sha256'][:12]}…)"
+    if isinstance(value, dict | list) and not value:
+        return "none"
     if isinstance(value, bool):
         return "on" if value else "off"
     return "not given" if value is None else str(value)
