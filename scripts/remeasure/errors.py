@@ -16,9 +16,15 @@ class ToBeContinued(Exception):
     """
 
 
-def did_you_mean(word: str, known) -> str:
-    """Return " (did you mean 'x'?)" for the closest known word, or an empty string."""
+def did_you_mean(word: str, known, at_least: float = 0.6) -> str:
+    """Return " (did you mean 'x'?)" for the closest known word, or an empty string.
+
+    Args:
+        word: what was found.
+        known: what could stand in its place.
+        at_least: how alike two words must be, 0 to 1: the share of their letters that agree.
+    """
     import difflib
 
-    close = difflib.get_close_matches(str(word), [str(name) for name in known], n=1)
+    close = difflib.get_close_matches(str(word), [str(name) for name in known], n=1, cutoff=at_least)
     return f" (did you mean {close[0]!r}?)" if close else ""

@@ -271,34 +271,46 @@ def test_a_zip_bomb_is_refused_before_it_is_unpacked(tmp_path, monkeypatch):
 def test_tosc_captions_are_known_by_number_and_state():
     found = read("tosc", DATA / "tosc.jsonl")
     assert short(found) == [
-        ("000017/origin", "answered", "A dog on a lawn.", None),
-        ("000017/removed", "answered", "An empty lawn.", None),
-        ("000017/replaced", "answered", "", None),
-        ("000018/origin", "cut_off", "A cat that", "cut_off"),
-        ("000018/removed", "failed", None, "timeout: no reply within 60 s"),
+        ("000017-origin", "answered", "A dog on a lawn.", None),
+        ("000017-removed", "answered", "An empty lawn.", None),
+        ("000017-replaced", "answered", "", None),
+        ("000018-origin", "cut_off", "A cat that", "cut_off"),
+        ("000018-removed", "failed", None, "timeout: no reply within 60 s"),
     ]
     assert [one.model for one in found] == ["LLaVA_v1_5_7b-TSA-DPO"] * 3 + ["own", None]
 
 
 @pytest.mark.parametrize(
-    ("name", "key"),
+    ("name", "item_id"),
     [
         # The table of the TOSC card, 1.1.
-        ("17.jpg", "000017/origin"),
-        ("benchmark/original/images/17.JPEG", "000017/origin"),
-        ("17_masked_dog_repair.png", "000017/removed"),
-        ("0042_masked_cell_phone_insert_teddy bear.png", "000042/replaced"),
-        ("8_masked_t-shirt_repair.PNG", "000008/removed"),
+        ("17.jpg", "000017-origin"),
+        ("benchmark/original/images/17.JPEG", "000017-origin"),
+        ("17_masked_dog_repair.png", "000017-removed"),
+        ("0042_masked_cell_phone_insert_teddy bear.png", "000042-replaced"),
+        ("8_masked_t-shirt_repair.PNG", "000008-removed"),
         ("8_masked_a_insert_b_insert_c.png", "8_masked_a_insert_b_insert_c.png"),
         ("8_masked__repair.png", "8_masked__repair.png"),
         ("8_repair.png", "8_repair.png"),
         ("8_masked_dog.png", "8_masked_dog.png"),
         ("8_masked_dog_insert_.png", "8_masked_dog_insert_.png"),
         ("anything else", "anything else"),
+        ("17", "17"),
+        ("", ""),
+        # Keys, as the card writes them and as our items are called.
+        ("000017/removed", "000017-removed"),
+        ("000017-removed", "000017-removed"),
+        ("17/origin", "000017-origin"),
+        ("17-replaced", "000017-replaced"),
+        ("1234567-origin", "1234567-origin"),
+        ("17/masked", "17/masked"),
+        ("x/17/origin", "x/17/origin"),
+        (f"{10**15}/origin", f"{10**15}/origin"),
+        (".17_masked_dog_repair.png", ".17_masked_dog_repair.png"),
     ],
 )
-def test_tosc_file_names_that_fit_the_grammar_become_keys(name, key):
-    assert tosc.key_of(name) == key
+def test_tosc_file_names_and_keys_that_fit_the_grammar_become_ids_of_items(name, item_id):
+    assert tosc.item_of(name) == item_id
 
 
 @pytest.mark.parametrize(

@@ -7,32 +7,24 @@ Source:
     ``key``, ``caption``, ``finish_reason``, ``model``, ``error``.
 """
 
-import re
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from remeasure.executors.replies import one_line
 from remeasure.imports.reading import Imported, Row, json_lines
+from remeasure.studies import tosc_names
 
 _IDS = ("key", "question_id", "image")
 _TEXTS = ("caption", "text")
-_LONGEST_NAME = 256
-_STATES = {
-    "origin": re.compile(r"(\d+)\.jpe?g", re.IGNORECASE),
-    "removed": re.compile(r"(\d+)_masked_(?!.*_insert_).+_repair\.png", re.IGNORECASE),
-    "replaced": re.compile(
-        r"(\d+)_masked_(?!.*_insert_.*_insert_)(?!.*_repair).+_insert_.+\.png", re.IGNORECASE
-    ),
-}
 
 
 def read(path: Path) -> Iterator[Imported]:
     """Yield the caption of each image; a line has one id (key, question_id, image) and one caption (or text).
 
-    An id that is an image's file name becomes ``<number, 6 digits>/<origin, removed or replaced>``, which is
-    our key; others stay. ``finish_reason`` "length" is a caption that was cut off; the original's lines have
-    none, so its cut captions cannot be told. An empty caption is an answer that is empty, a missing one a
-    failure.
+    An id that is an image's file name or key (``17/origin``) becomes ``000017-origin``, which is what our item
+    is called; others stay. ``finish_reason`` "length" is a caption that was cut off; the original's lines
+    have none, so its cut captions cannot be told. An empty caption is an answer that is empty, a missing one
+    a failure.
 
     Raises:
         RemeasureError: a line without exactly one id and one caption field; names file and line.
@@ -40,7 +32,7 @@ def read(path: Path) -> Iterator[Imported]:
     for row in json_lines(path):
         text, finish, error = row.text(_only(row, _TEXTS)), row.text("finish_reason"), row.text("error")
         common = {
-            "foreign_id": key_of(row.id(_only(row, _IDS))),
+            "foreign_id": item_of(row.id(_only(row, _IDS))),
             "finish": finish,
             "model": row.text("model") or row.text("model_id"),
             "place": row.place,
@@ -54,16 +46,15 @@ def read(path: Path) -> Iterator[Imported]:
             yield Imported(status="answered", text=text, **common)
 
 
-def key_of(found: str) -> str:
-    """Return the key of an image by its file name; any other id as it is.
+def item_of(found: str) -> str:
+    """Return the id of the item that an id means; one that is no key and no file name of an image stays.
 
     Source:
-        TOSC card, section 1.1: grammar of file names; a name that fits none of its three forms is no image.
+        TOSC card, sections 1.1 (file names) and 2 (keys).
     """
-    name = PurePosixPath(found).name
-    for state, pattern in _STATES.items() if len(name) < _LONGEST_NAME else ():
-        if fits := pattern.fullmatch(name):
-            return f"{int(fits[1]):06d}/{state}"
+    for named in (tosc_names.parse_key(found), tosc_names.parse(PurePosixPath(found).name)):
+        if isinstance(named, tosc_names.Name):
+            return tosc_names.image_id(named.index, named.state)
     return found
 
 

@@ -1,18 +1,19 @@
 """Names of objects: their canonical form, their class, and what to look for where they have none."""
 
 import functools
-import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from remeasure.errors import RemeasureError, did_you_mean
 from remeasure.mentions.lexicon import Entry, Lexicon
 from remeasure.mentions.plurals import numbers
-from remeasure.mentions.preparing import Prepared
+from remeasure.mentions.preparing import Prepared, canonical_name
 
 Side = Literal["o", "r"]
 UnknownObjects = Literal["error", "other"]
 Overlap = Literal["none", "same_class", "o_in_r", "r_in_o"]
+# From here on two names are likely one misspelt; a monitor is no motorbike (0.63).
+_ALIKE = 0.8
 
 
 class Target(NamedTuple):
@@ -41,16 +42,6 @@ class Target(NamedTuple):
     def heads(self) -> frozenset[str]:
         """The last word of an own form of several words, in its own forms; empty for all else."""
         return frozenset(form.rpartition(" ")[2] for form in self.forms if " " in form)
-
-
-def canonical_name(raw: str) -> str:
-    """Return an object's name in lower case, with single spaces for ``_``, ``-`` and white space.
-
-    Source:
-        TOSC card, section 1.1.
-    """
-    plain = unicodedata.normalize("NFC", raw).lower().replace("_", " ").replace("-", " ")
-    return " ".join(plain.split())
 
 
 @functools.lru_cache(maxsize=4096)
@@ -105,7 +96,7 @@ def resolve(
         return Target(name, side, cls, None, ())
     if unknown_objects == "error":
         raise RemeasureError(
-            f"object {name!r} is not in the lexicon{did_you_mean(name, lexicon.names)}; add it to "
+            f"object {name!r} is not in the lexicon{did_you_mean(name, lexicon.names, at_least=_ALIKE)}; add it to "
             "config/lexicons/coco.yaml and run scripts/write_lexicon.py, or set `unknown_objects: other` to "
             "look for the name itself"
         )

@@ -92,6 +92,16 @@ class Prepared:
         return self._text[end:following] == "-"
 
 
+def canonical_name(raw: str) -> str:
+    """Return an object's name in lower case, with single spaces for ``_``, ``-`` and white space.
+
+    Source:
+        TOSC card, section 1.1.
+    """
+    plain = unicodedata.normalize("NFC", raw).lower().replace("_", " ").replace("-", " ")
+    return " ".join(plain.split())
+
+
 def _normalised(raw: str) -> tuple[str, list[tuple[int, int]] | None]:
     """Return the caption in NFKC and lower case, with plain apostrophes and hyphens.
 

@@ -9,7 +9,8 @@ from itertools import groupby
 
 from remeasure.errors import RemeasureError
 from remeasure.records import ImageRef, Item
-from remeasure.studies.tosc_triplets import STATES, Triplet, triplet_id
+from remeasure.studies.tosc_names import image_id, triplet_id
+from remeasure.studies.tosc_triplets import STATES, Triplet
 
 Row = Triplet
 """What a line of the index is, for the stage."""
@@ -25,13 +26,12 @@ def from_row(row: Triplet, ref: Callable[[str, str], ImageRef]) -> tuple[Item, .
     Edges:
         A triplet of the policy ``available`` may have fewer items.
     """
-    name = triplet_id(row.index)
     return tuple(
         Item(
-            item_id=f"{name}-{state}",
+            item_id=image_id(row.index, state),
             question="",
             images=(ref(row.images[state], row.sha256[state]),),
-            group=name,
+            group=triplet_id(row.index),
             meta={
                 "index": row.index,
                 "state": state,

@@ -1,4 +1,4 @@
-"""File names of the TOSC benchmark: which triplet, which of its three images, which objects.
+"""Names of the TOSC benchmark: a file's says which triplet, which of its three images, and which objects.
 
 Source:
     TOSC card, section 1.1.
@@ -7,8 +7,7 @@ Source:
 import re
 from typing import Literal, NamedTuple
 
-from remeasure.mentions.objects import canonical_name
-from remeasure.mentions.preparing import Prepared
+from remeasure.mentions.preparing import Prepared, canonical_name
 
 State = Literal["origin", "removed", "replaced"]
 
@@ -18,6 +17,7 @@ _ORIGIN = re.compile(r"([0-9]+)\.jpe?g", re.IGNORECASE)
 _MASKED = re.compile(r"([0-9]+)_masked_")
 # With a look-ahead, because two of them may share an underscore.
 _INSERT = re.compile(r"(?=_insert_)")
+_KEY = re.compile(r"([0-9]+)[/-](origin|removed|replaced)")
 
 
 class Name(NamedTuple):
@@ -69,6 +69,26 @@ def parse(name: str) -> Name | Fault:
     if rest.endswith("_repair"):
         return _named(masked[1], "removed", rest.removesuffix("_repair"))
     return Fault("has no state: neither `_repair` nor `_insert_` and a name at its end", True)
+
+
+def triplet_id(index: int) -> str:
+    """Return what a triplet is called in items and verdicts."""
+    return f"{index:06d}"
+
+
+def image_id(index: int, state: State) -> str:
+    """Return what an image of a triplet is called in items and requests."""
+    return f"{triplet_id(index)}-{state}"
+
+
+def parse_key(key: str) -> Name | Fault:
+    """Read the key of an image: number and state with a slash (the card's) or a hyphen (``image_id``).
+
+    Source:
+        TOSC card, section 2.
+    """
+    found = _KEY.fullmatch(key)
+    return _numbered(found[1], found[2]) if found else Fault("is no key of an image", False)
 
 
 def _named(digits: str, state: State, *objects: str) -> Name | Fault:

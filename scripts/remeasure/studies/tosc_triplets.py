@@ -9,7 +9,7 @@ from remeasure.mentions.triplets import STATES
 from remeasure.records import Record
 from remeasure.studies.tosc_names import State
 
-__all__ = ["STATES", "Insertion", "Triplet", "triplet_id"]
+__all__ = ["STATES", "Insertion", "Triplet"]
 
 
 class Triplet(Record, kw_only=True):
@@ -47,8 +47,3 @@ class Insertion(Record, kw_only=True):
     sha256: str
     complete: bool
     """Whether its triplet has all three images and no conflict."""
-
-
-def triplet_id(index: int) -> str:
-    """Return what a triplet is called in items and verdicts."""
-    return f"{index:06d}"
