@@ -21,10 +21,6 @@ from remeasure.records import ImageRef, Record
 
 # Larger images are never sent as they are. Source: page-image card 1.4, reader image encoding (150 Mpx).
 MAX_PIXELS = 150_000_000
-# As base64 a third more: the 200 MB that a whole batch file may have (OpenAI, Batch API).
-MAX_BYTES = 150_000_000
-# Images are packed already; a zip member that packs this much better and is not small is no image.
-MAX_RATIO, MAX_UNPACKED_BYTES = 100, 10_000_000
 _SUFFIXES = {
     "png": (".png", ".apng"),
     "jpeg": (".jpg", ".jpeg", ".jpe", ".jfif"),
@@ -312,10 +308,10 @@ class Inspector:
         try:
             if ref.member is None:
                 with open(self._regular(ref.path), "rb") as stream:
-                    _check_bytes(os.fstat(stream.fileno()).st_size)
+                    images.check_bytes(os.fstat(stream.fileno()).st_size)
                     return inspect(stream, ref.path)
             store = self._stores.get(self._stores.holder(ref.path, ref.member))
-            with store.open(_member(store, ref.member)) as stream:
+            with store.open(images.safe_member(store, ref.member)) as stream:
                 return inspect(stream, ref.member)
         except _UNREADABLE as error:
             raise RemeasureError(f"cannot be read ({getattr(error, 'strerror', None) or error})") from None
@@ -326,28 +322,3 @@ class Inspector:
         if not stat.S_ISREG(found.stat().st_mode):
             raise RemeasureError("is no file")
         return found
-
-
-def _check_bytes(size: int) -> None:
-    if size > MAX_BYTES:
-        raise RemeasureError(f"has {size} bytes, at most {MAX_BYTES} can be sent")
-
-
-def _member(store: zipfile.ZipFile, name: str) -> zipfile.ZipInfo:
-    """Return a member that is safe to read.
-
-    Raises:
-        RemeasureError: it is missing, encrypted, packed in an odd way, or a bomb.
-    """
-    try:
-        info = store.getinfo(name)
-    except KeyError:
-        raise RemeasureError("is not there") from None
-    if info.flag_bits & 1 or info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        raise RemeasureError("is encrypted or packed in another way than store or deflate")
-    _check_bytes(info.file_size)
-    if info.file_size > MAX_UNPACKED_BYTES and info.file_size > MAX_RATIO * max(1, info.compress_size):
-        raise RemeasureError(
-            f"unpacks from {info.compress_size} to {info.file_size} bytes: a zip bomb, not an image"
-        )
-    return info

@@ -18,8 +18,7 @@ from typing import NamedTuple, Protocol
 
 from remeasure.errors import RemeasureError
 from remeasure.files import open_regular
-from remeasure.image_check import MAX_BYTES, MAX_RATIO, MAX_UNPACKED_BYTES
-from remeasure.images import PARTS
+from remeasure.images import MAX_BYTES, MAX_RATIO, MAX_UNPACKED_BYTES, PARTS
 from remeasure.records import ImageRef
 
 _MAX_PATH = 1000

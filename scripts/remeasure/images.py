@@ -20,6 +20,10 @@ from remeasure.files import atomic_path, open_regular, sha256_bytes
 from remeasure.records import ImageRef
 
 SCHEME = "remeasure-image:"
+# As base64 a third more: the 200 MB that a whole batch file may have (OpenAI, Batch API).
+MAX_BYTES = 150_000_000
+# Images are packed already; a zip member that packs this much better and is not small is no image.
+MAX_RATIO, MAX_UNPACKED_BYTES = 100, 10_000_000
 _SIGNATURES = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
     (b"\xff\xd8\xff", "image/jpeg"),
@@ -173,13 +177,44 @@ def _is_beside(name: str) -> bool:
     return len(name) <= 1000 and name.isprintable() and not {"", ".", ".."} & set(pieces)
 
 
-_LARGEST_MEMBER_BYTES = 2**29
 _LOCAL_HEADER_BYTES = 30
+
+
+def check_bytes(size: int) -> None:
+    """Refuse an image that is too large to be sent.
+
+    Raises:
+        RemeasureError: more than ``MAX_BYTES``. The text says what, not where.
+    """
+    if size > MAX_BYTES:
+        raise RemeasureError(f"has {size} bytes, at most {MAX_BYTES} can be sent")
+
+
+def safe_member(store: zipfile.ZipFile, name: str) -> zipfile.ZipInfo:
+    """Return a member that is safe to read.
+
+    Raises:
+        RemeasureError: it is missing, encrypted, packed in an odd way, too large, or a bomb. The text says
+            what, not where.
+    """
+    try:
+        info = store.getinfo(name)
+    except KeyError:
+        raise RemeasureError("is not there") from None
+    if info.flag_bits & 1 or info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise RemeasureError("is encrypted or packed in another way than store or deflate")
+    check_bytes(info.file_size)
+    if info.file_size > MAX_UNPACKED_BYTES and info.file_size > MAX_RATIO * max(1, info.compress_size):
+        raise RemeasureError(
+            f"unpacks from {info.compress_size} to {info.file_size} bytes: a zip bomb, not an image"
+        )
+    return info
 
 
 def _file_bytes(path: str) -> bytes:
     """Return the bytes of a regular file; a pipe or a device is never waited for."""
     with open_regular(path) as stream:
+        check_bytes(os.fstat(stream.fileno()).st_size)
         return stream.read()
 
 
@@ -199,7 +234,8 @@ class ImageReader:
         """Return the bytes of an image.
 
         Raises:
-            RemeasureError: file or member missing, damaged, or with other content than the reference says.
+            RemeasureError: file or member missing, damaged, too large, packed like a bomb, or with other
+                content than the reference says.
         """
         path, member = ref.path, "" if ref.member is None else f" member {ref.member}"
         try:
@@ -208,7 +244,12 @@ class ImageReader:
             else:
                 path = self._stores.holder(path, ref.member)
                 data = self._member(path, ref.member)
-        except (OSError, KeyError, ValueError, zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
+        except RemeasureError as error:
+            raise RemeasureError(
+                f"{path}{member}: image {error}; repair or replace it, or delete {path} and rerun the target "
+                "that writes it"
+            ) from None
+        except (OSError, ValueError, zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
             raise RemeasureError(
                 f"{path}{member}: image cannot be read ({error}); "
                 f"delete {path} and rerun, it will be made again"
@@ -224,10 +265,8 @@ class ImageReader:
     def _member(self, path: str, name: str) -> bytes:
         """Return a member's bytes; of one that is stored as it is in one read, without zip's checksum."""
         store = self._stores.get(path)
-        info = store.getinfo(name)
-        if info.file_size > _LARGEST_MEMBER_BYTES:
-            raise zipfile.BadZipFile(f"{info.file_size} bytes when unpacked")
-        if info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1 or store.fp is None:
+        info = safe_member(store, name)
+        if info.compress_type != zipfile.ZIP_STORED or store.fp is None:
             return store.read(info)
         file = store.fp.fileno()
         header = os.pread(file, _LOCAL_HEADER_BYTES, info.header_offset)

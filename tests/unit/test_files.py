@@ -1,5 +1,6 @@
 import hashlib
 import os
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -74,8 +75,53 @@ def test_equal_images_make_equal_stores_and_come_back_checked(tmp_path):
         assert reader.read(ref) == pixels
         with pytest.raises(RemeasureError, match="expected 000000000000"):
             reader.read(ImageRef(sha256="0" * 64, path=ref.path, member=ref.member))
-        with pytest.raises(RemeasureError, match="cannot be read"):
+        with pytest.raises(
+            RemeasureError, match=r"member x/2\.png: image is not there; repair or replace it"
+        ):
             reader.read(ImageRef(sha256=ref.sha256, path=ref.path, member="x/2.png"))
+
+
+@pytest.mark.parametrize(
+    ("n_bytes", "said"),
+    [
+        # A thousand times smaller when packed, above 10 MB.
+        (
+            11_000_000,
+            r"image unpacks from \d+ to 11000000 bytes: a zip bomb, not an image; repair or replace",
+        ),
+        (150_000_001, "image has 150000001 bytes, at most 150000000 can be sent; repair or replace it"),
+    ],
+)
+def test_a_member_that_is_a_bomb_is_never_unpacked(tmp_path, monkeypatch, n_bytes, said):
+    path = tmp_path / "mine.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as store, store.open("a.png", "w") as out:
+        for start in range(0, n_bytes, 1_000_000):
+            out.write(bytes(min(1_000_000, n_bytes - start)))
+    monkeypatch.setattr(zipfile.ZipFile, "open", lambda *_: pytest.fail("unpacked"))
+    with images.ImageReader() as reader, pytest.raises(RemeasureError, match=said):
+        reader.read(ImageRef(sha256="a" * 64, path=str(path), member="a.png"))
+
+
+def test_a_member_says_how_it_is_packed_and_a_small_one_may_pack_well(tmp_path):
+    data = b"\x89PNG" + bytes(9_000_000)
+    ref = ImageRef(sha256=hashlib.sha256(data).hexdigest(), path=str(tmp_path / "a.zip"), member="a.png")
+    for method in (zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2):
+        with zipfile.ZipFile(ref.path, "w", method) as store:
+            store.writestr("a.png", data)
+        with images.ImageReader() as reader:
+            if method == zipfile.ZIP_DEFLATED:
+                assert reader.read(ref) == data
+            else:
+                with pytest.raises(RemeasureError, match="packed in another way than store or deflate"):
+                    reader.read(ref)
+
+
+def test_a_file_larger_than_can_be_sent_is_not_read(tmp_path):
+    path = tmp_path / "a.png"
+    with open(path, "wb") as stream:
+        stream.truncate(150_000_001)
+    with images.ImageReader() as reader, pytest.raises(RemeasureError, match="at most 150000000 can be sent"):
+        reader.read(ImageRef(sha256="a" * 64, path=str(path)))
 
 
 @pytest.mark.parametrize("name", ["/etc/passwd", "../x", "a/../../x"])

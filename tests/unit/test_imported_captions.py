@@ -32,6 +32,10 @@ def names(number: int) -> list[tuple[str, str, str]]:
     ]
 
 
+def reference(path: str, sha256: str) -> ImageRef:
+    return ImageRef(path=path, sha256=sha256)
+
+
 def graded(folder: Path, form: int) -> tuple[list[Graded], Score]:
     """Grade captions from a file that names its images in one of the three forms."""
     rows = [
@@ -50,7 +54,7 @@ def graded(folder: Path, form: int) -> tuple[list[Graded], Score]:
         )
         for number, (o, r) in enumerate(TRIPLETS, start=1)
     ]
-    items = [item for row in rows for item in from_row(row, lambda path, sha: ImageRef(path=path, sha256=sha))]
+    items = [item for row in rows for item in from_row(row, reference)]
     jsonl.write(folder / "items.jsonl", items)
     requests = [
         Request(

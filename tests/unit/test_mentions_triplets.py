@@ -249,6 +249,9 @@ def test_an_object_outside_the_table_is_an_error_unless_the_setting_allows_it():
         resolve("sports car", "r", LEXICONS["strict"], unknown_objects="error")
     with pytest.raises(RemeasureError, match=r"'teddi bear'.*did you mean 'teddy bear'"):
         resolve("teddi bear", "r", LEXICONS["strict"], unknown_objects="error")
+    # Five letters of motorbike are in it, and it is none.
+    with pytest.raises(RemeasureError, match=r"^object 'monitor' is not in the lexicon; add it to"):
+        resolve("monitor", "r", LEXICONS["strict"], unknown_objects="error")
     assert resolve("sports car", "r", LEXICONS["strict"], unknown_objects="other").parent == "car"
 
 

@@ -21,10 +21,9 @@ _TEXTS = ("caption", "text")
 def read(path: Path) -> Iterator[Imported]:
     """Yield the caption of each image; a line has one id (key, question_id, image) and one caption (or text).
 
-    An id that is an image's file name or key (``17/origin``) becomes ``000017-origin``, which is what our item
-    is called; others stay. ``finish_reason`` "length" is a caption that was cut off; the original's lines
-    have none, so its cut captions cannot be told. An empty caption is an answer that is empty, a missing one
-    a failure.
+    An id that is an image's file name or key (``17/origin``) becomes ``000017-origin``, the name of our item;
+    others stay. ``finish_reason`` "length" is a caption that was cut off; the original's lines have none, so
+    its cut captions cannot be told. An empty caption is an answer that is empty, a missing one a failure.
 
     Raises:
         RemeasureError: a line without exactly one id and one caption field; names file and line.

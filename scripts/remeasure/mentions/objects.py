@@ -95,10 +95,10 @@ def resolve(
     if cls is not None:
         return Target(name, side, cls, None, ())
     if unknown_objects == "error":
+        hint = did_you_mean(name, lexicon.names, at_least=_ALIKE)
         raise RemeasureError(
-            f"object {name!r} is not in the lexicon{did_you_mean(name, lexicon.names, at_least=_ALIKE)}; add it to "
-            "config/lexicons/coco.yaml and run scripts/write_lexicon.py, or set `unknown_objects: other` to "
-            "look for the name itself"
+            f"object {name!r} is not in the lexicon{hint}; add it to config/lexicons/coco.yaml and run "
+            "scripts/write_lexicon.py, or set `unknown_objects: other` to look for the name itself"
         )
     words = Prepared(name).words
     parent = lexicon.class_of(words[-1]) if words else None
