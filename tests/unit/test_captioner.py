@@ -113,7 +113,7 @@ def test_words_of_the_request_and_metadata_change_nothing():
     }
     texts = {
         asked.answer(request({"type": "text", "text": words}, picture)).text
-        for words in ("Describe this image in detail.", "Is there a cat? file cat.png", "")
+        for words in ("What does this picture show?", "Is there a cat? file cat.png", "")
     }
     assert texts == {describe(RED)}
     image = Image.open(io.BytesIO(RED))
@@ -177,7 +177,7 @@ def test_requests_without_a_picture_with_several_or_with_an_address_are_refused(
     asked = captioner.Captioner(Fake(), 1, 0.5)
     one = url(RED)
     for parts, problem in (
-        ([text("Describe this image in detail.")], "0 images"),
+        ([text("What does this picture show?")], "0 images"),
         ([one, one], "2 images"),
         ([{"type": "image_url", "image_url": {"url": "http://127.0.0.1/cat.png"}}], "is not a data: address"),
         ([{"type": "image_url", "image_url": {"url": "file:///etc/passwd"}}], "is not a data: address"),
@@ -336,10 +336,10 @@ def test_over_http_the_same_pixels_give_the_same_caption_under_any_name_in_any_p
     for order in ((original, removed, again.getvalue()), (again.getvalue(), removed, original)):
         with served("serve_captioner.py", tmp_path, sources, FILES, **SCAN) as ask:
             captions.append(
-                {data: said(ask([text("Describe this image in detail."), url(data)])) for data in order}
+                {data: said(ask([text("What does this picture show?"), url(data)])) for data in order}
             )
             assert ask([url(b"junk")])["status"] == 400
-            assert ask([text("Describe this image in detail.")])["status"] == 400
+            assert ask([text("What does this picture show?")])["status"] == 400
             assert ask([url(original)], model="other")["status"] == 404
     assert captions[0] == captions[1]
     assert captions[0][removed] == captions[0][again.getvalue()] != captions[0][original]

@@ -185,7 +185,8 @@ def test_the_embedded_run_needs_no_endpoint(project):
     assert code == 0, err
     # Reader, judge and captioner; the judge that is only compared is not used.
     assert "  3 programs; 8 files; 7 packages" in err
-    assert "none is used" in err and "8 sources to fetch, 214 MB" in err
+    # All of config/sources.tsv; its sizes add up to 229,043,267 bytes.
+    assert "none is used" in err and "12 sources to fetch, 229 MB" in err
 
 
 # -- one problem each ----------------------------------------------------------------------------------------

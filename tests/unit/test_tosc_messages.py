@@ -1,5 +1,8 @@
 """What a captioner is shown: the image, then the same request for every image; no object is named."""
 
+import hashlib
+import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -119,3 +122,26 @@ def test_the_published_request_is_known_by_its_hash_and_not_shipped():
     shipped = [path for path in (CONFIG / "prompts" / "tosc").rglob("*") if path.is_file()]
     assert {path.name for path in shipped} == {"describe.txt", "elsewhere.yaml"}
     assert "tosc_describe.txt" in Path(CONFIG / "sources_by_hand.tsv").read_text("utf-8")
+    tracked = subprocess.run(["git", "ls-files", "-z"], cwd=SCRIPTS.parent, capture_output=True, text=True)
+    if tracked.returncode:
+        pytest.skip("this copy is no checkout, so what is tracked is not known")
+    names = tracked.stdout.split("\0")[:-1]
+    assert {"README.md", "tests/unit/test_captioner.py"} <= set(names)
+    assert [name for name in names if says_it(SCRIPTS.parent / name, found["sha256"]["describe"])] == []
+
+
+def says_it(path: Path, sha256: str) -> bool:
+    """Say whether any five words in a row, however they are quoted and broken, are the request."""
+    try:
+        words = re.findall(r"[^\W\d_]+", path.read_text("utf-8")) if path.is_file() else []
+    except UnicodeDecodeError:
+        return False
+    windows = {f"{' '.join(words[at : at + 5])}." for at in range(len(words) - 4)}
+    return any(hashlib.sha256(window.encode()).hexdigest() == sha256 for window in windows)
+
+
+def test_words_are_found_in_whatever_stands_around_them(tmp_path):
+    path = tmp_path / "a.py"
+    path.write_text('x = say("One two"\n    "three, four five")\n')
+    # printf 'One two three four five.' | sha256sum
+    assert says_it(path, "e44da3760940327106bf366dfb556e5efd183b00fa6c68d9afc6150bba44abcf")
