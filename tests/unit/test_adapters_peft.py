@@ -202,3 +202,10 @@ def test_a_folder_without_weights_or_configuration_says_so(tmp_path):
     )
     with pytest.raises(RemeasureError, match="holds no adapter_model.safetensors or adapter_model.bin"):
         peft.open_folder(tmp_path)
+
+
+def test_the_root_is_that_of_the_module_s_own_rank():
+    config = {"r": 1, "lora_alpha": 8, "rank_pattern": {"q_proj": 16}, "use_rslora": True}
+    # 8 / sqrt(16), and 8 / sqrt(1) where the pattern does not fit.
+    assert peft.scale_of(config, "model.layers.0.q_proj", "") == (16, 2.0)
+    assert peft.scale_of(config, "model.layers.0.k_proj", "") == (1, 8.0)

@@ -194,6 +194,47 @@ def test_stops_and_limits_cut_the_caption():
     assert asked.answer(request(url(RED), stop=["It shows"])).text == "The picture is evenly lit. "
 
 
+def test_a_caption_as_long_as_the_limit_is_not_cut():
+    asked = captioner.Captioner(Fake(), 1, 0.5)
+    # Nine words.
+    whole = asked.answer(request(url(RED), max_tokens=9))
+    assert (whole.text, whole.finish_reason) == ("The picture is evenly lit. It shows a balloon.", "stop")
+    cut = asked.answer(request(url(RED), max_tokens=8))
+    assert (cut.text, cut.finish_reason) == ("The picture is evenly lit. It shows a", "length")
+
+
+def test_squares_overlap_by_half_and_reach_the_far_edges():
+    # Sides 0.85 * 336 = 286: two further steps of 81 make up the 162 that the width is wider, one of 50 the
+    # height.
+    assert looking.views(448, 336, 2) == [
+        View(0, 0, 448, 336),
+        *(View(left, top, 286, 286) for top in (0, 50) for left in (0, 81, 162)),
+    ]
+
+
+def looker_of(*rows: tuple[float, float]) -> looking.Looker:
+    """A looker to whom the views show a dog and a cat with these probabilities, one row after the other."""
+    found = object.__new__(looking.Looker)
+    found.words, given = ["dog", "cat"], iter(rows)
+    found.shares = lambda *_: np.array(next(given))
+    return found
+
+
+def test_of_several_views_the_surest_counts_and_of_equal_ones_the_first():
+    picture = np.zeros((100, 100, 3), np.uint8)
+    views = [View(0, 0, 100, 100), *(View(left, top, 85, 85) for top in (0, 15) for left in (0, 15))]
+    rows = [(0.5, 0.3), (0.2, 0.6), (0.9, 0.0), (0.7, 0.1), (0.1, 0.6)]
+    assert looker_of(*rows).look(picture, 2, 0.4) == [
+        Seen("dog", 0.9, views[2], False),
+        Seen("cat", 0.6, views[1], False),
+    ]
+    rows = [(0.9, 0.0), *[(0.8, 0.0)] * 3, (0.0, 0.4)]
+    assert looker_of(*rows).look(picture, 2, 0.4) == [
+        Seen("dog", 0.9, views[0], True),
+        Seen("cat", 0.4, views[4], False),
+    ]
+
+
 def test_a_picture_of_any_shape_is_looked_at_a_bounded_number_of_times():
     assert len(looking.views(448, 336, 1)) == 1
     assert len(looking.views(448, 336, 3)) == 19

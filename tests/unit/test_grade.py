@@ -225,3 +225,11 @@ def test_the_same_inputs_give_the_same_bytes(tmp_path):
             [(tmp_path / name).read_bytes() for name in ("graded.jsonl", "score.json", "grade.json")]
         )
     assert contents[0] == contents[1]
+
+
+def test_the_words_of_answers_have_a_mean_and_a_median(tmp_path):
+    texts = {"a": "one", "b": "one two", "c": "one two three four five six seven eight nine", "d": ""}
+    run(tmp_path, [item(name) for name in texts], [response(name, text) for name, text in texts.items()])
+    found = score(tmp_path)
+    # 1, 2 and 9 words; the empty answer is counted on its own.
+    assert (found.n_words_mean, found.n_words_median, found.n_empty) == (4.0, 2.0, 1)

@@ -178,6 +178,7 @@ def test_context_touches_two_words_and_one_suffix(sentence, phrase, context):
         # each part of the rule
         ("An absence of dogs, a lack of cats", "dog, cat", ""),
         ("A room free of any chairs", "chair", ""),
+        ("A street devoid of cars", "car", ""),
         ("A lot of chairs", "chair", "chair"),
         ("No. A dog", "dog", "dog"),  # barrier
         ("No big black old dog", "dog", "dog"),  # fourth word
@@ -222,6 +223,8 @@ def test_negation_takes_back_what_a_caption_denies(sentence, keyword, aware):
         ("Toilet seats", "toilet", "toilet"),
         ("The seat of the toilet", "toilet", "toilet"),
         ("A toilet beside two seats", "toilet, chair", "toilet"),  # the lineage: a toilet takes all seats
+        ("A toilet seat, and a seat beside it", "toilet, chair", "toilet"),
+        ("Seats in a row", "chair", "chair"),
         ("A toilet beside a stool", "toilet, chair", "toilet, chair"),
         ("A bow tie", "tie", "tie"),
         ("A baby duck", "bird", "person, bird"),  # the lineage knows "baby bird" only

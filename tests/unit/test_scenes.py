@@ -160,6 +160,37 @@ def test_a_view_looks_where_it_is_told():
     assert scenes.view(panorama, (40, 30), 60, 0, 60)[15, 20].tolist() == [255, 0, 0]
 
 
+def test_a_view_has_left_and_right_above_and_below_and_no_seam():
+    panorama = np.zeros((90, 180, 3), np.uint8)
+    panorama[:, :90, 2], panorama[:, 90:, 0] = 255, 255  # blue left of the middle, red right of it
+    panorama[45:, :, 1] = 255  # green below the horizon
+    ahead = scenes.view(panorama, (40, 30), 60, 0, 0)
+    assert [ahead[0, column].tolist() for column in (0, 39)] == [[0, 0, 255], [255, 0, 0]]
+    assert [ahead[29, column].tolist() for column in (0, 39)] == [[0, 255, 255], [255, 255, 0]]
+    behind = scenes.view(panorama, (40, 30), 60, 180, 0)
+    assert [behind[0, column].tolist() for column in (0, 39)] == [[255, 0, 0], [0, 0, 255]]
+    # Straight down is the last row, straight up the first.
+    panorama[:], panorama[-1], panorama[0] = 100, 255, 7
+    assert scenes.view(panorama, (2, 2), 0.1, 0, 90).min() >= 250
+    assert scenes.view(panorama, (2, 2), 0.1, 0, -90).max() == 7
+
+
+def test_every_other_object_comes_in_the_place_of_each():
+    """In a round all are replaced by the one so many steps further; no number of steps is left out."""
+    five = {name: name for name in "abcde"}
+    found = scenes.plan(settings(objects=five, fixed={}, n_triplets=5 * 60))
+    rounds = [found[at : at + 5] for at in range(0, len(found), 5)]
+    steps = []
+    for one in rounds:
+        order = [triplet.original for triplet in one]
+        places = {(order.index(triplet.replacement) - at) % 5 for at, triplet in enumerate(one)}
+        assert len(places) == 1
+        steps += places
+    assert set(steps) == {1, 2, 3, 4}
+    assert {(t.original, t.replacement) for t in found} == {(a, b) for a in five for b in five if a != b}
+    assert {triplet.bystander for triplet in found} == {None, *five}
+
+
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
