@@ -195,3 +195,16 @@ def test_further_forms_win_over_equal_ones():
     assert (more.forms["dog"].label, more.heads) == ("o", {"dog": 1, "hot": 3})
     assert (table.forms["dog"].label, table.heads) == ("dog", {"dog": 1, "hot": 2})
     assert table.extended({}) is table
+
+
+def test_a_lexicon_is_read_by_its_name_and_another_content_is_an_error():
+    named = lexicon.LexiconFile(name="coco", path="config/lexicons/coco.tsv", sha256=STRICT.sha256)
+    assert lexicon.read_named(named, "strict") == STRICT
+    assert lexicon.read_named(named, "published") == PUBLISHED
+    other = lexicon.LexiconFile(name="coco", path=named.path, sha256="0" * 64)
+    said = f"SHA-256 is {STRICT.sha256[:12]}…, the settings say 000000000000…; rerun from the workflow"
+    with pytest.raises(RemeasureError, match=said):
+        lexicon.read_named(other, "strict")
+    missing = lexicon.LexiconFile(name="x", path="config/lexicons/x.tsv", sha256="0" * 64)
+    with pytest.raises(RemeasureError, match="x.tsv"):
+        lexicon.read_named(missing, "strict")

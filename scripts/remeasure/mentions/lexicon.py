@@ -6,8 +6,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from msgspec import Struct
+
 from remeasure.errors import RemeasureError
 from remeasure.files import sha256_bytes
+from remeasure.fingerprint import SCRIPTS
 from remeasure.jsonl import unreadable
 from remeasure.mentions.preparing import Prepared
 
@@ -15,6 +18,15 @@ ReadingName = Literal["strict", "published"]
 COLUMNS = ("class", "phrase", "form", "kind", "reading")
 KINDS = ("synonym", "plural", "redirect", "block")
 READINGS = ("both", "strict", "published")
+
+
+class LexiconFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which table of word forms the settings mean."""
+
+    name: str
+    path: str
+    """Relative to the repository."""
+    sha256: str
 
 
 class Row(NamedTuple):
@@ -98,6 +110,22 @@ def read(path: Path, reading: ReadingName) -> Lexicon:
     except UnicodeDecodeError as error:
         raise RemeasureError(f"{path}: not UTF-8 ({error.reason} at byte {error.start}); {_REMAKE}") from None
     return compile_rows(rows(text, path), reading, sha256_bytes(data))
+
+
+def read_named(named: LexiconFile, reading: ReadingName) -> Lexicon:
+    """Read the table of word forms that the settings mean.
+
+    Raises:
+        RemeasureError: as in ``read``, or it is another than the settings say.
+    """
+    path = SCRIPTS.parent / named.path
+    found = read(path, reading)
+    if found.sha256 != named.sha256:
+        raise RemeasureError(
+            f"{path}: SHA-256 is {found.sha256[:12]}…, the settings say {named.sha256[:12]}…; rerun from the "
+            "workflow, or restore the file"
+        )
+    return found
 
 
 _REMAKE = "make it again: scripts/write_lexicon.py"
