@@ -156,3 +156,36 @@ studies:
     assert done.returncode != 0
     assert "0001.jpg" in done.stderr and "1.jpg" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_captions_that_another_system_has_written_are_graded(checkout, tmp_path):
+    """Known by the names of the image files, as the lines of the published runner are."""
+    with zipfile.ZipFile(ROOT / "results/sources/composed-triplets.zip") as store:
+        names = [Path(name).name for name in store.namelist()[:6]]
+    lines = []
+    for first in (0, 3):
+        old, new = names[first + 2].removesuffix(".png").partition("_masked_")[2].split("_insert_")
+        # The second triplet's object is said to be there still after it was removed.
+        for name, shown in zip(names[first : first + 3], (old, old if first else "wall", new), strict=True):
+            text = f"There is a {shown.replace('_', ' ')} in the picture."
+            lines.append({"question_id": name, "text": text})
+    path = tmp_path / "answers.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (checkout.project / "config/runs/mine.yaml").write_text(
+        f"""
+extends: ci
+title: "Mine"
+models:
+  theirs: {{title: "Theirs", imported: {{format: tosc, path: {json.dumps(str(path))}}}}}
+studies:
+  tosc: {{items_per_bench: 2, reader: theirs, compare: []}}
+"""
+    )
+    cell = "results/mine/tosc/triplets/describe/theirs"
+    checkout.run(f"{cell}/score.json", config=("run=mine",))
+    graded = [json.loads(line) for line in checkout.path(f"{cell}/graded.jsonl").read_text().splitlines()]
+    assert [(line["item_id"], line["strict"]["verdict"]) for line in graded] == [
+        ("000001", "consistent"),
+        ("000002", "inconsistent"),
+    ]
+    assert not checkout.path(f"{cell}/journal/unmatched.txt").exists()
