@@ -77,7 +77,7 @@ def work(args: argparse.Namespace) -> None:
         settings=msgspec.to_builtins(settings),
         inputs=[path for path in inputs if path],
         outputs=[args.out, args.score],
-        packages=["numpy"],
+        packages=["numpy", *grader.packages],
         counts={"n": tally.n, "judged": tally.n_judged, **tally.reasons},
     )
     for name, metric in score.metrics.items():

@@ -24,6 +24,16 @@ ARMS = {
     "base": "Tiles, base encoder",
     "lora": "Tiles, trained encoder",
 }
+_WORDS = Path(__file__).parents[1] / "config/lexicons/coco.tsv"
+# What the grader of triplets is told.
+LEXICON = {
+    "lexicon": {"name": "coco", "path": "config/lexicons/coco.tsv", "sha256": files.sha256_file(_WORDS)},
+    "unknown_objects": "other",
+    "extra_synonyms": {},
+    "denominator": "complete",
+    "cut_off": "keep",
+    "negation": False,
+}
 GRADERS = {
     "nq": "em",
     "nqt": "em",
@@ -62,6 +72,7 @@ def table_settings(benches=BENCHES, arms=ARMS, **changes):
         "rows": [{"at": {"bench": bench}, "title": BENCHES[bench]} for bench in benches],
         "columns": [{"at": {"arm": arm}, "title": ARMS[arm]} for arm in arms],
         "fixed": {"model": READER, "metric": "accuracy"},
+        "averaged": [],
         "contrasts": [{"axis": "arm", "first": arm, "second": "naive"} for arm in ("traf", "base")],
         "not_comparable": ["data", "reader"],
         "bootstrap": {"n": 200, "seed": 1},
@@ -108,6 +119,7 @@ def rates_settings(models=MODELS, rates=RATES, **changes):
             "rows": [{"at": {"model": model}, "title": title} for model, title in models.items()],
             "columns": [{"at": {"metric": name}, "title": title} for name, title in titles.items()],
             "fixed": {"bench": "triplets", "arm": "describe"},
+            "averaged": ["overlap", "object"],
             "contrasts": [{"axis": "model", "first": "large", "second": "small"}],
             "not_comparable": [],
         }
@@ -204,6 +216,7 @@ def write_cell(
         arm=arm,
         model=model,
         grader=GRADERS[bench],
+        options=LEXICON if bench == "triplets" else {},
         k=None if bench == "triplets" else 3,
         thinking=False,
         reader=reader,

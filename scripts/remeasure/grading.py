@@ -288,6 +288,7 @@ def score(settings: GradeSettings, grader: UnitGrader, tally: Tally, *, retrieve
         verdicts=dict(tally.verdicts),
         verdicts_strict=dict(tally.verdicts_strict),
         counts=dict(tally.counts),
+        method=grader.method(settings.options),
         recall_at_k=tally.n_found / tally.n_with_gold_page if has_recall else None,
         k=settings.k if retrieved else None,
     )

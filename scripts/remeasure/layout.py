@@ -28,7 +28,8 @@ def of_table(
         ``cells``: bench, arm and model of every cell; ``metrics``: name, title and better of every metric;
         ``titles``: by axis and value; ``row_axes`` and ``column_axes``; ``rows`` and ``columns``: what each
         pins (``at``, axis to value) and its title; ``fixed``: axes that have one value and stand in neither;
-        ``contrasts``: axis, first, second, of those that have cells.
+        ``averaged``: divisions whose parts are averaged; ``contrasts``: axis, first, second, of those that
+        have cells.
     """
     graded = {cell.bench: graders.by_name(benches[cell.bench].grader) for cell in cells}
     metrics = {metric.name: metric for grader in graded.values() for metric in grader.metrics}
@@ -62,6 +63,7 @@ def of_table(
         "rows": _places(rows, wide, numbers),
         "columns": _places(columns, wide, numbers),
         "fixed": {axis: next(iter(wide[axis])) for axis in rest if len(wide[axis]) == 1},
+        "averaged": list(dict.fromkeys(name for grader in graded.values() for name in grader.averaged)),
         "contrasts": [
             {"axis": axis, "first": first, "second": second}
             for axis, pairs in (("arm", study.contrasts), ("model", here.compare))

@@ -230,6 +230,8 @@ class Mark(Record, kw_only=True):
     end: int
     """Characters of that item's reply as it came (``Response.text``), the end excluded."""
     label: str
+    readings: tuple[str, ...] = ()
+    """The readings that it decided in; none: all."""
 
 
 class Graded(Record, kw_only=True):
@@ -311,6 +313,8 @@ class Score(Record, kw_only=True):
     verdicts_strict: dict[str, int]
     counts: dict[str, int] = {}
     """What the grader counted further (``Graded.counts``)."""
+    method: dict[str, str] = {}
+    """What the grader worked with: word lists, versions of rules."""
     recall_at_k: float | None = None
     """Share of items with a relevant page among the shown ones; null where nothing was retrieved."""
     k: int | None = None

@@ -528,3 +528,16 @@ def test_rows_and_columns_of_several_axes_are_joined(here):
     # No metric among the columns: bars.
     assert "Bars in percent" in part(".svg").read_text()
     assert "| A small model, OldPersist_rem ↓ | triplets@1 | 28.57 |" in part(".md").read_text()
+
+
+def test_a_division_whose_parts_are_no_classes_is_not_averaged(here):
+    make(here, averaged=["object"])
+    levels = {row["level"] for row in csv_text.read(part(".breakdown.csv"))}
+    assert levels == {"none", "o_in_r"}
+
+
+def test_a_number_names_the_lexicon_and_the_matchers_that_it_rests_on(here):
+    make(here)
+    row = row_of(".cells.csv", model="small", metric="tosc")
+    assert only(row, "method_lexicon", "method_matcher_strict") == ("coco", "phrase+context@1")
+    assert len(row["method_lexicon_sha256"]) == 64

@@ -417,6 +417,27 @@ def test_triplets_with_a_reviewed_reason_are_left_out_and_counted_with_and_witho
     assert found.counts["excluded"] == 2
 
 
+def test_an_excluded_triplet_is_no_conflict_and_excluding_all_is_an_error(tmp_path):
+    twice = triplet(1) | triplet(2) | {named("0001.jpg"): picture("JPEG")}
+    found, told = report(tmp_path, twice, exclude={1: "there twice"})
+    assert found.error is None and told.n_conflicting == 0 and [row.index for row in found.files[0]] == [2]
+    found, told = report(tmp_path / "all", triplet(1), exclude={1: "unclear"})
+    assert "holds no complete triplet that is used" in found.error and "1 excluded" in found.error
+
+
+@pytest.mark.parametrize(
+    ("synonyms", "said"),
+    [
+        ({"dog": ["hound"]}, "'dog' stands for 'dog' in the lexicon"),
+        ({"Sports_Car": ["roadster"]}, "is written 'sports car'"),
+        ({"sports car": ["car"]}, "'car' stands for 'car' in the lexicon"),
+    ],
+)
+def test_further_names_of_what_the_lexicon_has_are_refused(tmp_path, synonyms, said):
+    with pytest.raises(RemeasureError, match=said):
+        report(tmp_path, triplet(1), extra_synonyms=synonyms)
+
+
 @pytest.mark.parametrize(("expected", "met"), [(None, None), (2, True), (3, False), (1, False)])
 def test_the_expected_number_is_compared_and_never_a_crash(tmp_path, expected, met):
     found, told = report(tmp_path, triplet(1) | triplet(2), expected=expected)

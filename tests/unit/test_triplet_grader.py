@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from remeasure import grading
@@ -10,7 +11,7 @@ from remeasure.errors import RemeasureError
 from remeasure.files import sha256_file
 from remeasure.graders import by_name
 from remeasure.grading import Bootstrap, GradeSettings, Tally
-from remeasure.records import Item, Response
+from remeasure.records import Item, Metric, Response
 
 ROOT = Path(__file__).parents[2]
 LEXICON = "config/lexicons/coco.tsv"
@@ -81,6 +82,7 @@ def graded(triplets, **options):
         arm="describe",
         model="m",
         grader="triplets",
+        options=OPTIONS | options,
         k=None,
         thinking=False,
         reader="M",
@@ -182,20 +184,105 @@ def test_each_rate_may_be_taken_over_the_triplets_that_have_its_captions():
     assert values["rua_given_opa"] == 1.0 and line.strict.score is None
 
 
-def test_a_cut_caption_counts_whole_or_without_its_last_sentence():
+def test_a_cut_caption_is_looked_at_whole_or_without_its_last_sentence_as_published():
     cut = ("cut_off", "A river. Beside it a dog and a ca")
     (kept,), _ = graded([("dog", "cat", cut, "A river.", "A cat.")])
     (dropped,), _ = graded([("dog", "cat", cut, "A river.", "A cat.")], cut_off="drop_last_sentence")
-    assert (kept.strict.scores["opa"], dropped.strict.scores["opa"]) == (1.0, 0.0)
+    assert (kept.published.scores["opa"], dropped.published.scores["opa"]) == (1.0, 0.0)
     assert kept.status == "cut_off"
-    (whole,), _ = graded(
-        [("dog", "cat", ("cut_off", "A dog and"), "x", "A cat")], cut_off="drop_last_sentence"
+
+
+@pytest.mark.parametrize("end", [".", "!", "?"])
+def test_a_sentence_ends_in_three_ways(end):
+    cut = ("cut_off", f"A dog is here{end} Then a ca")
+    (line,), _ = graded([("dog", "cat", cut, "x", "A cat")], cut_off="drop_last_sentence")
+    assert line.published.scores["opa"] == 1.0
+    whole = ("cut_off", "A dog and")
+    (line,), _ = graded([("dog", "cat", whole, "x", "A cat")], cut_off="drop_last_sentence")
+    assert line.published.scores["opa"] == 1.0
+
+
+@pytest.mark.parametrize("cut_off", ["keep", "drop_last_sentence"])
+def test_what_a_cut_caption_did_not_come_to_is_never_not_mentioned_under_strict(cut_off):
+    # The dog may have come next: neither OPA 0 nor RCA 1 is known.
+    cut = ("cut_off", "A river with a big")
+    (line,), score = graded([("dog", "cat", cut, cut, "A cat.")], cut_off=cut_off)
+    assert line.strict.verdict == "ungraded" and set(line.strict.scores.values()) == {None}
+    assert line.strict.reason == "no caption: origin cut off, removed cut off"
+    assert (line.published.scores["opa"], line.published.scores["rca"]) == (0.0, 1.0)
+    assert score.metrics["opa"].n_differ == 1
+
+
+def test_each_reading_has_its_own_words_and_rules():
+    # An orange shirt: a word for published and phrase, no thing in context. A bow: a tie to the lineage.
+    (orange,), _ = graded([("orange", "cat", "An orange shirt hangs there.", "A wall.", "A cat.")])
+    readings = {"published": orange.published, "strict": orange.strict, "phrase": orange.also["phrase"]}
+    assert {name: one.scores["opa"] for name, one in readings.items()} == {
+        "published": 1.0,
+        "strict": 0.0,
+        "phrase": 1.0,
+    }
+    (bow,), _ = graded([("tie", "cat", "She has a bow in her hair.", "A wall.", "A cat.")])
+    readings = {"published": bow.published, "strict": bow.strict, "phrase": bow.also["phrase"]}
+    assert {name: one.scores["opa"] for name, one in readings.items()} == {
+        "published": 1.0,
+        "strict": 0.0,
+        "phrase": 0.0,
+    }
+    assert [(mark.label, mark.readings) for mark in bow.marks] == [
+        ("tie", ("published",)),
+        ("cat", ("published", "strict", "phrase")),
+    ]
+
+
+def test_a_result_names_its_lexicon_and_its_matchers():
+    _, score = graded(EXAMPLE[:1])
+    assert score.method == {
+        "lexicon": "coco",
+        "lexicon_sha256": sha256_file(ROOT / LEXICON),
+        "matcher_published": "lemma@1",
+        "matcher_strict": "phrase+context@1",
+        "matcher_phrase": "phrase@1",
+    }
+
+
+def test_refused_captions_are_read_as_published_where_they_have_a_text():
+    (line,), _ = graded([("dog", "cat", ("refused", "I see no dog."), "x", "A cat.")])
+    assert line.published.scores["opa"] == 1.0 and line.strict.score is None
+
+
+def test_objects_are_parted_by_class_and_counts_are_those_of_the_strict_reading():
+    lines, score = graded(
+        [
+            ("mug", "cat", "A mug.", "An orange shirt and no dog.", "A cat."),
+            ("cup", "sports car", "A cup.", "A shelf.", "A car."),
+        ]
     )
-    assert whole.strict.scores["opa"] == 1.0
+    assert [line.strata["object"] for line in lines] == ["cup", "cup"]
+    # Strict: mug, dog, cat; cup, car. The shirt is no orange there. "car" is the last word of "sports car".
+    assert score.counts == {
+        "mentions": 5,
+        "denied_mentions": 1,
+        "head_matches": 1,
+        "captions_without_latin": 0,
+    }
+
+
+@pytest.mark.parametrize("reading", ["published", "strict", "phrase"])
+def test_rates_that_do_not_fit_together_are_a_defect(reading):
+    _, score = graded(EXAMPLE)
+    grader = by_name("triplets")
+    grader.check(score.metrics)
+    wrong = msgspec.to_builtins(score.metrics)
+    there = wrong["rua"]["also"] if reading == "phrase" else wrong["rua"]
+    there[reading]["value"] += 0.1
+    with pytest.raises(AssertionError, match="does not hold"):
+        grader.check(msgspec.convert(wrong, dict[str, Metric]))
 
 
 def test_a_caption_in_another_script_mentions_nothing_and_is_graded():
-    (line,), _ = graded([("dog", "cat", "一只狗在沙发上", "沙发", "Кошка на диване 🐈")])
+    (line,), score = graded([("dog", "cat", "一只狗在沙发上", "沙发", "Кошка на диване 🐈")])
+    assert score.counts["captions_without_latin"] == 3
     assert line.strict.reason == "a=0 b=0 c=0 d=0" and line.strict.score == 0.0
 
 

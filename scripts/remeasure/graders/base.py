@@ -123,11 +123,17 @@ class Grader:
     headline: ClassVar[str] = "accuracy"
     compares: ClassVar[bool] = True
     """Whether every item needs a gold answer."""
+    packages: ClassVar[tuple[str, ...]] = ()
+    averaged: ClassVar[tuple[str, ...]] = ()
 
     @property
     def label(self) -> str:
         """Name and version, for example ``em@1``."""
         return f"{self.name}@{self.version}"
+
+    def method(self, options: Mapping[str, Any]) -> dict[str, str]:
+        """Name and version say it."""
+        return {}
 
     def unit_of(self, item: Item) -> str:
         """Return the unit that an item belongs to: itself."""
@@ -178,10 +184,17 @@ class UnitGrader(Protocol):
     """The metric of ``Reading.score``."""
     compares: bool
     """Whether every item needs a gold answer."""
+    packages: tuple[str, ...]
+    """Distributions whose versions can change a verdict."""
+    averaged: tuple[str, ...]
+    """Divisions (``Graded.strata``) whose parts are averaged, each counted once."""
 
     @property
     def label(self) -> str:
         """Name and version."""
+
+    def method(self, options: Mapping[str, Any]) -> dict[str, str]:
+        """Return what the grader works with, for the record of every number."""
 
     def unit_of(self, item: Item) -> str:
         """Return the unit that an item belongs to; items of a unit stand next to each other."""

@@ -6,6 +6,7 @@ context, and leaves out what has no caption. ``phrase`` is ``strict`` without th
 """
 
 import functools
+import unicodedata
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -18,15 +19,16 @@ from remeasure.fingerprint import SCRIPTS
 from remeasure.graders.base import MetricName, Unit
 from remeasure.mentions import lexicon as lexicons
 from remeasure.mentions import objects, rates, triplets
-from remeasure.mentions.matching import Matcher
+from remeasure.mentions.matching import Matcher, MatcherName, matcher_label
 from remeasure.mentions.objects import Target
 from remeasure.mentions.preparing import Prepared
 from remeasure.mentions.triplets import STATES, Detected
-from remeasure.records import Graded, Item, Mark, Metric, Reading, Response, Status
+from remeasure.records import Graded, Item, Mark, Metric, Number, Reading, Response, Status
 
 # From bad to good: the status of a unit is its worst.
 _WORST_FIRST: tuple[Status, ...] = ("not_sent", "failed", "refused", "cut_off", "answered")
-_UNUSABLE = ("failed", "refused", "not_sent")
+# What the missing part of a cut caption would have mentioned is not known: it is no caption under ``strict``.
+_UNUSABLE = ("cut_off", "failed", "refused", "not_sent")
 _SENTENCE_ENDS = ".!?"
 # Nothing was asked: no reading can count it, however it treats captions that failed.
 _NO_IMAGE = "has no image"
@@ -44,6 +46,9 @@ _LOOKS_AT = {
     "rua_given_opa": (0, 2),
     "tosc": (0, 1, 2),
 }
+
+
+_MATCHERS: dict[str, MatcherName] = {"published": "lemma", "strict": "phrase+context", "phrase": "phrase"}
 
 
 class LexiconFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -66,7 +71,7 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     denominator: Literal["complete", "per_rate"]
     """Strict reading: triplets with three captions only, or for each rate those with what it needs."""
     cut_off: Literal["keep", "drop_last_sentence"]
-    """What is looked at of a caption that the token limit cut."""
+    """What ``published`` looks at of a caption that the token limit cut."""
     negation: bool
     """Whether a mention that its caption denies counts as none; not part of the published method."""
 
@@ -128,10 +133,19 @@ class TripletGrader:
     )
     headline = rates.HEADLINE
 
+    packages: ClassVar[tuple[str, ...]] = ("lemminflect",)
+    averaged: ClassVar[tuple[str, ...]] = ("object",)
+
     @property
     def label(self) -> str:
         """Name and version."""
         return f"{self.name}@{self.version}"
+
+    def method(self, options: Mapping[str, Any]) -> dict[str, str]:
+        """Return the lexicon and the matcher of every reading."""
+        found = _options(options)
+        matchers = {f"matcher_{reading}": matcher_label(name) for reading, name in _MATCHERS.items()}
+        return {"lexicon": found.lexicon.name, "lexicon_sha256": found.lexicon.sha256} | matchers
 
     def unit_of(self, item: Item) -> str:
         """Return the triplet that an image belongs to."""
@@ -143,7 +157,7 @@ class TripletGrader:
         Raises:
             RemeasureError: an option that is missing or unknown, or another lexicon than the settings say.
         """
-        found = yaml_files.convert(dict(options), Options, Path("options of grader triplets"))
+        found = _options(options)
         path = SCRIPTS.parent / found.lexicon.path
         strict, published = lexicons.read(path, "strict"), lexicons.read(path, "published")
         if strict.sha256 != found.lexicon.sha256:
@@ -151,10 +165,11 @@ class TripletGrader:
                 f"{path}: SHA-256 is {strict.sha256[:12]}…, the settings say {found.lexicon.sha256[:12]}…; "
                 "rerun from the workflow, or restore the file"
             )
+        objects.check_synonyms(found.extra_synonyms, strict)
+        words = {"published": published, "strict": strict, "phrase": strict}
         ways = {
-            "published": Way(published, Matcher.of("lemma", published), True),
-            "strict": Way(strict, Matcher.of("phrase+context", strict), False),
-            "phrase": Way(strict, Matcher.of("phrase", strict), False),
+            reading: Way(words[reading], Matcher.of(name, words[reading]), reading == "published")
+            for reading, name in _MATCHERS.items()
         }
         return functools.partial(self._grade, options=found, ways=ways)
 
@@ -164,7 +179,7 @@ class TripletGrader:
         Source:
             TOSC card, section 3.1.
         """
-        for reading in ("published", "strict", "phrase"):
+        for reading in _MATCHERS:
             numbers = {
                 metric.name: _number(metrics[metric.name], reading)
                 for metric in rates.METRICS
@@ -214,12 +229,17 @@ class TripletGrader:
                 "mentions": n_mentions,
                 "denied_mentions": n_denied,
                 "head_matches": sum(detected["strict"].head_match().values()),
+                "captions_without_latin": sum(map(_is_foreign, texts)),
             },
-            marks=_marks(unit, detected["strict"], o, r),
+            marks=_marks(unit, detected, targets),
         )
 
 
-def _number(metric: Metric, reading: str):
+def _options(options: Mapping[str, Any]) -> Options:
+    return yaml_files.convert(dict(options), Options, Path("options of grader triplets"))
+
+
+def _number(metric: Metric, reading: str) -> Number:
     return {"published": metric.published, "strict": metric.strict, **metric.also}[reading]
 
 
@@ -277,13 +297,28 @@ def _lacks(metric: str, problems: list[str | None], denominator: str) -> bool:
     return any(problems[place] is not None for place in looked_at)
 
 
-def _marks(unit: Unit, detected: Detected, o: Target, r: Target) -> tuple[Mark, ...]:
-    names = {o.label: o.name, r.label: r.name}
-    marks = dict(zip(STATES, detected.marks(), strict=True))
+def _is_foreign(text: str) -> bool:
+    """Return whether a caption is in a script that no form of the lexicon is written in."""
+    letters = [character for character in text if character.isalpha()]
+    return bool(letters) and not any("LATIN" in unicodedata.name(letter, "") for letter in letters)
+
+
+def _marks(
+    unit: Unit, detected: Mapping[str, Detected], targets: Mapping[str, tuple[Target, Target]]
+) -> tuple[Mark, ...]:
+    """Return where the captions mention the two objects, each place with the readings that see it so."""
+    readings: dict[tuple[str, int, int, str], list[str]] = {}
+    for reading, found in detected.items():
+        names = {target.label: target.name for target in targets[reading]}
+        marks = dict(zip(STATES, found.marks(), strict=True))
+        for item in unit.items:
+            for mark in marks[item.meta["state"]]:
+                place = (item.item_id, mark.start, mark.stop, names[mark.label])
+                readings.setdefault(place, []).append(reading)
+    order = {item.item_id: number for number, item in enumerate(unit.items)}
     return tuple(
-        Mark(item_id=item.item_id, start=found.start, end=found.stop, label=names[found.label])
-        for item in unit.items
-        for found in marks[item.meta["state"]]
+        Mark(item_id=place[0], start=place[1], end=place[2], label=place[3], readings=tuple(readings[place]))
+        for place in sorted(readings, key=lambda place: (order[place[0]], *place[1:]))
     )
 
 

@@ -15,6 +15,11 @@ VERSION = 1
 """Of the rules; part of every result's provenance."""
 
 
+def matcher_label(name: MatcherName) -> str:
+    """Return name and version, for example ``phrase@1``."""
+    return f"{name}@{VERSION}"
+
+
 class Hit(NamedTuple):
     """A mention, by tokens."""
 
@@ -78,11 +83,6 @@ class Matcher:
             return cls(name, lexicon.table)
         lemmas = Lemmas()
         return cls(name, lemmas.table(lexicon.table), lemmas)
-
-    @property
-    def label(self) -> str:
-        """Name and version, for example ``phrase@1``."""
-        return f"{self.name}@{VERSION}"
 
     def with_own(self, forms: dict[str, Entry]) -> "Matcher":
         """Return a matcher that looks for further forms too; they win over equal ones of the lexicon."""

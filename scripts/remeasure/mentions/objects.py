@@ -108,6 +108,25 @@ def resolve(
     return Target(name, side, None, parent, forms)
 
 
+def check_synonyms(extra_synonyms: Mapping[str, Sequence[str]], lexicon: Lexicon) -> None:
+    """Check that further names are those of objects outside the lexicon, and no words of it.
+
+    Raises:
+        RemeasureError: a name that is not canonical or has a class, or a further name that has one.
+    """
+    for name, synonyms in extra_synonyms.items():
+        place = f"extra_synonyms: {name!r}"
+        if canonical_name(name) != name:
+            raise RemeasureError(f"{place}: is written {canonical_name(name)!r} in captions; write it so")
+        for word in (name, *synonyms):
+            cls = lexicon.class_of(canonical_name(word))
+            if cls is not None:
+                raise RemeasureError(
+                    f"{place}: {word!r} stands for {cls!r} in the lexicon already; take it out, or change "
+                    "config/lexicons/coco.yaml"
+                )
+
+
 def conflict(o: Target, r: Target) -> str | None:
     """Return why a triplet cannot be scored, None where it can.
 

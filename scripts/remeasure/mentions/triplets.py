@@ -26,15 +26,7 @@ class Detected:
     @cached_property
     def bits(self) -> Bits:
         """The four bits of the triplet."""
-        return self._bits(self.negation)
-
-    @property
-    def bits_if_negation_flips(self) -> Bits:
-        """The bits with the other setting of negation."""
-        return self._bits(not self.negation)
-
-    def _bits(self, negation: bool) -> Bits:
-        origin, removed, replaced = (_labels(found, negation) for found in self.found)
+        origin, removed, replaced = (_labels(found, self.negation) for found in self.found)
         o, r = self.o.label, self.r.label
         return Bits(o in origin, o in removed, o in replaced, r in replaced)
 

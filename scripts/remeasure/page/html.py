@@ -77,17 +77,23 @@ def visible(text: str) -> str:
     return escape("".join(kept))
 
 
-def marked(text: str, marks: Sequence[Mark]) -> str:
-    """Return an answer as HTML with its marks; overlapping marks lose to the one that begins first."""
+def marked(text: str, marks: Sequence[Mark], n_readings: int = 0) -> str:
+    """Return an answer as HTML with its marks.
+
+    Args:
+        text: the answer.
+        marks: what decided in it; of those that overlap the one that begins first, and of these the longest.
+        n_readings: how many readings there are; a mark of fewer names them.
+    """
     cut = text[:LONGEST_TEXT]
     parts, at = [], 0
-    for mark in sorted(marks, key=lambda mark: (mark.start, mark.end)):
+    for mark in sorted(marks, key=lambda mark: (mark.start, -mark.end)):
         if mark.start < at or not mark.start < mark.end <= len(cut):
             continue
         parts.append(visible(cut[at : mark.start]))
-        parts.append(
-            f"<mark>{visible(cut[mark.start : mark.end])}<small>{visible(mark.label)}</small></mark>"
-        )
+        only = f" ({', '.join(mark.readings)})" if 0 < len(mark.readings) < n_readings else ""
+        label = visible(mark.label + only)
+        parts.append(f"<mark>{visible(cut[mark.start : mark.end])}<small>{label}</small></mark>")
         at = mark.end
     parts.append(visible(cut[at:]))
     if len(text) > len(cut):
@@ -95,7 +101,7 @@ def marked(text: str, marks: Sequence[Mark]) -> str:
     return "<bdi>" + "".join(parts).replace("\n", "<br>") + "</bdi>"
 
 
-def _answer(response: Response, marks: Sequence[Mark]) -> str:
+def _answer(response: Response, marks: Sequence[Mark], n_readings: int) -> str:
     state = ""
     if response.status != "answered":
         said = f": {response.error}" if response.error else ""
@@ -104,7 +110,7 @@ def _answer(response: Response, marks: Sequence[Mark]) -> str:
         return state or '<p class="state">no text</p>'
     if not response.text.strip():
         return state + '<p class="state">empty</p>'
-    return state + f"<p>{marked(response.text, marks)}</p>"
+    return state + f"<p>{marked(response.text, marks, n_readings)}</p>"
 
 
 def _scores(reading: Reading, headline: str) -> str:
@@ -172,8 +178,12 @@ def _unit(unit: UnitPart, headline: str) -> str:
     head = "".join(_item(item, urls, common) for item, urls in zip(unit.items, unit.pictures, strict=True))
     rows = []
     for cell in unit.cells:
+        n_readings = 2 + len(cell.graded.also)
+        marks = {
+            item.item_id: [m for m in cell.graded.marks if m.item_id == item.item_id] for item in unit.items
+        }
         answers = "".join(
-            f"<td>{_answer(response, [m for m in cell.graded.marks if m.item_id == item.item_id])}</td>"
+            f"<td>{_answer(response, marks[item.item_id], n_readings)}</td>"
             for item, response in zip(unit.items, cell.responses, strict=True)
         )
         rows.append(f"<tr><th>{visible(cell.title)}{_verdicts(cell.graded, headline)}</th>{answers}</tr>")

@@ -185,6 +185,7 @@ def index(listing: Listing, seen: Mapping[str, Seen], settings: Settings) -> Ind
     """
     found = sort_files(listing.paths)
     lexicon = _read_lexicon(settings.lexicon)
+    objects.check_synonyms(settings.extra_synonyms, lexicon)
     words = Words(lexicon, settings.extra_synonyms)
     members = _members(found.triplets, seen, settings, words)
     report = _report(listing, found, seen, members, settings, words)
@@ -204,8 +205,9 @@ def _members(
     settings: Settings,
     words: Words,
 ) -> Members:
-    doubled = _doubled(named)
-    contradictions = _contradictions(named, {one.index for one in doubled}, words)
+    used = {number: images for number, images in named.items() if number not in settings.exclude}
+    doubled = _doubled(used)
+    contradictions = _contradictions(used, {one.index for one in doubled}, words)
     conflicting = {one.index for one in (*doubled, *contradictions)}
     triplets: list[Triplet] = []
     incomplete: list[Incomplete] = []
@@ -404,12 +406,13 @@ def _error(report: IndexReport, settings: Settings, lexicon: Lexicon) -> str | N
             f"{report.n_conflicting} of {report.n_triplets} triplets are in conflict: {lines(report)[0]}; "
             "repair the files, or set `fail_on_conflict: false` to leave such triplets out"
         )
-    if not report.n_complete:
+    if not report.n_indexed or not report.n_complete:
         there = ", ".join(f"{n} {state}" for state, n in report.images.items())
         return (
-            f"holds no complete triplet ({there}; {report.n_incomplete} incomplete, {report.n_conflicting} "
-            f"conflicting, {report.n_errors} broken names, {report.n_unreadable} unreadable, "
-            f"{report.n_ignored} other files); images are looked for in {', '.join(_FOLDERS.values())}"
+            f"holds no complete triplet that is used ({there}; {report.n_incomplete} incomplete, "
+            f"{report.n_conflicting} conflicting, {report.n_excluded} excluded, {report.n_errors} broken "
+            f"names, {report.n_unreadable} unreadable, {report.n_ignored} other files); images are looked "
+            f"for in {', '.join(_FOLDERS.values())}"
         )
     if settings.unknown_objects == "error" and report.open_objects:
         names = [one.name for one in report.open_objects]

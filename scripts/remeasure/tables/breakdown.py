@@ -106,13 +106,14 @@ def _macro(parts: list[Part]) -> Part:
 
 
 def parts(cells: Mapping[CellKey, Cell], settings: TableSettings) -> Iterator[Part]:
-    """Yield the parts of every number, each division's mean first, then its parts sorted by name."""
+    """Yield the parts of every number: the mean of an averaged division, then its parts sorted by name."""
     for key in wide.numbers(cells, settings):
         cell = cells[key.cell]
         for stratum, found in cell.strata.items():
             order = sorted(range(len(found.levels)), key=found.levels.__getitem__)
             here = [_part(cell, key, stratum, place, settings) for place in order]
-            yield _macro(here)
+            if stratum in settings.averaged:
+                yield _macro(here)
             yield from here
 
 

@@ -34,7 +34,7 @@ _NUMBER = (
     "n_graded_strict",
     "n_differ",
 )
-_ANSWERS = ("n_answers", *STATUSES, *FAILURES[4:], "n_words_mean", "n_words_median")
+_ANSWERS = ("n_answers", *STATUSES, *FAILURES[4:], "share_without_answer", "n_words_mean", "n_words_median")
 _ORIGIN = (
     "grader",
     "reader",
@@ -63,10 +63,17 @@ def counted(cells: Mapping[CellKey, Cell]) -> list[str]:
     return sorted({name for cell in cells.values() for name in cell.score.counts})
 
 
+def methods(cells: Mapping[CellKey, Cell]) -> list[str]:
+    """Return what the graders say of how they worked, sorted."""
+    return sorted({name for cell in cells.values() for name in cell.score.method})
+
+
 def columns(cells: Mapping[CellKey, Cell]) -> list[str]:
     """Return the header; readings and counts that some cell has are columns."""
-    also = [f"{kind}_{name}" for name in further_readings(cells) for kind in ("value", "n")]
-    return [*_NUMBER, *also, *_ANSWERS, *(f"count_{name}" for name in counted(cells)), *_ORIGIN]
+    also = [f"{kind}_{name}" for name in further_readings(cells) for kind in ("value", "low", "high", "n")]
+    counts = [f"count_{name}" for name in counted(cells)]
+    method = [f"method_{name}" for name in methods(cells)]
+    return [*_NUMBER, *also, *_ANSWERS, *counts, *_ORIGIN, *method]
 
 
 def failures(cell: Cell) -> dict[str, int]:
@@ -82,6 +89,15 @@ def failures(cell: Cell) -> dict[str, int]:
         "judge_failed": score.verdicts.get("judge_failed", 0),
         "judge_unreadable": score.verdicts_strict.get("judge_unreadable", 0),
     }
+
+
+def without_answer(cell: Cell) -> float | None:
+    """Return the share of requests that ended without a text; null for no requests."""
+    score = cell.score
+    n_missing = score.n_empty + sum(
+        score.statuses.get(status, 0) for status in ("refused", "failed", "not_sent")
+    )
+    return n_missing / score.n_answers if score.n_answers else None
 
 
 def differing(score: Score, published: Published, settings: TableSettings) -> list[str]:
@@ -128,7 +144,12 @@ def _number(cell: Cell, metric: str, settings: TableSettings) -> dict[str, Any]:
     low_strict, high_strict = found.strict.interval or (None, None)
     also = {}
     for name, number in found.also.items():
+        bounds = number.interval or (None, None)
         also |= {f"value_{name}": settings.scaled(number.value, 2), f"n_{name}": number.n}
+        also |= {
+            f"{kind}_{name}": settings.scaled(bound, 2)
+            for kind, bound in zip(("low", "high"), bounds, strict=True)
+        }
     return {
         "metric": metric,
         "better": settings.metric(metric).better,
@@ -160,6 +181,7 @@ def row(
         "n_answers": score.n_answers,
         "answered": score.statuses.get("answered", 0),
         **failures(cell),
+        "share_without_answer": settings.scaled(without_answer(cell), 2),
         "n_words_mean": decimals(score.n_words_mean, 2),
         "n_words_median": decimals(score.n_words_median, 1),
         **{f"count_{name}": n for name, n in score.counts.items()},
@@ -176,6 +198,7 @@ def row(
         "difference": _difference(score.metrics[metric].published.value, published, settings),
         "verdict": judged.verdict,
         "reason": judged.reason,
+        **{f"method_{name}": said for name, said in score.method.items()},
     }
 
 

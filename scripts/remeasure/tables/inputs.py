@@ -52,12 +52,6 @@ class Cell:
         return CellKey(self.score.bench, self.score.arm, self.score.model)
 
 
-def readings_of(cell: Cell, metric: str) -> dict[str, Number]:
-    """Return a metric's numbers under all readings, the published and the strict one first."""
-    found = cell.score.metrics[metric]
-    return {PUBLISHED: found.published, STRICT: found.strict, **found.also}
-
-
 class _Codes:
     """Numbers for words, in order of first sight, of one word per unit."""
 

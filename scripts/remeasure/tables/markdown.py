@@ -163,8 +163,8 @@ def differences(contrasts: Sequence[Contrast], settings: TableSettings) -> list[
         other = [contrast for contrast in here if not contrast.is_headline]
         parts += [
             f"## Differences between {axis}s\n",
-            "On the same items, published reading; bootstrap over groups of items that belong together, "
-            f"McNemar's exact test over single items, Holm over {family}.\n",
+            "On the same units, published reading; bootstrap over groups of units that belong together, "
+            f"McNemar's exact test over single units, Holm over {family}.\n",
         ]
         parts += [contrast_table(main, axis, settings)] if main else []
         parts += ["Other metrics:\n"] if main and other else []
@@ -232,7 +232,10 @@ def failure_table(cells: Cells, settings: TableSettings) -> str:
             n = [cell.score.n, cell.score.n_answers] if split else [cell.score.n]
             rows.append([*_titles(key, axes, settings), *(f"{count:,}" for count in (*n, *counts.values()))])
     if not rows:
-        return "Every item of every cell was answered, and every judge's reply could be read.\n"
+        judged = any(cell.score.judge for cell in cells.values())
+        return "Every request was answered" + (
+            ", and every judge's reply could be read.\n" if judged else ".\n"
+        )
     names = [name.replace("_", " ").capitalize() for name in cell_rows.FAILURES]
     header = [*_names(axes), *(["Units", "Answers"] if split else ["Items"]), *names]
     rest = len(cells) - len(rows)

@@ -89,6 +89,8 @@ class TableSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     columns: tuple[Place, ...]
     fixed: dict[str, str]
     """Axes that have one value and stand neither in rows nor in columns."""
+    averaged: tuple[str, ...]
+    """Divisions whose parts are averaged, each counted once."""
     contrasts: tuple[Pair, ...]
     not_comparable: tuple[str, ...]
     """Protocol fields in which the whole run differs from the paper."""
