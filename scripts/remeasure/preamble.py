@@ -2,15 +2,17 @@
 
 import shlex
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from remeasure import tokens
+from remeasure import graders, studies, tokens
 from remeasure.adapters import misleading
 from remeasure.catalogue import BUILT
 from remeasure.errors import RemeasureError, did_you_mean
 from remeasure.plan import Plan
 from remeasure.settings import Cell, Encoder, StudyRun
+from remeasure.yaml_files import convert
 
 KEYS = ("run", "browser", "browser_sandbox")
 
@@ -139,11 +141,23 @@ def _encoders(plan: Plan, run: str, here: StudyRun) -> list[Encoder]:
     return [plan.encoder(run, name) for name in here.encoders.values()]
 
 
+def _check_options(check: Callable[[dict], Any], options: dict, place: str, cell: Cell) -> None:
+    """Check options now and not after everything was asked; only graders and indexes know theirs."""
+    try:
+        check(options)
+    except RemeasureError as error:
+        raise RemeasureError(f"{place} or config/studies/{cell.study}.yaml: {error}") from None
+
+
 def _check_cell(run: str, plan: Plan, cell: Cell, made: set[str], place: str) -> None:
     here, study = plan.study_run(run, cell.study), plan.study(cell.study)
     corpus = plan.corpus_name(run, cell.study, cell.bench)
     if here.items is None and study.index:
-        plan.index(run, cell.study)
+        told = plan.index(run, cell.study)
+        kind = studies.load(cell.study, "index").Settings
+        _check_options(
+            lambda given: convert(given, kind, Path("options of index")), told["options"], place, cell
+        )
         source = plan.source(run, cell.study)
         if source not in made and not Path(source).exists():
             raise RemeasureError(
@@ -165,7 +179,8 @@ def _check_cell(run: str, plan: Plan, cell: Cell, made: set[str], place: str) ->
     for reader in plan.study_run(run, cell.study).readers:
         plan.request(run, cell.study, cell.bench, cell.arm, reader)
         plan.shards(run, cell.study, cell.bench, cell.arm, reader)
-        plan.grade(run, cell.study, cell.bench, cell.arm, reader)
+        told = plan.grade(run, cell.study, cell.bench, cell.arm, reader)
+        _check_options(graders.by_name(told["grader"]).method, told["options"], place, cell)
     plan.items(run, cell.study, cell.bench)
     for path in plan.prompts_elsewhere(run, cell.study):
         if path not in made:

@@ -289,11 +289,36 @@ def load_run(folder: Path, name: str) -> Run:
         current = layers[-1].pop("extends", None)
     merged: dict[str, Any] = {}
     for layer in reversed(layers):
-        merged = merge(merged, layer)
+        merged = merge(_without_what_it_replaces(merged, layer), layer)
+    _leave_out_studies(merged)
     path = folder / "runs" / f"{name}.yaml"
     run = convert(merged, Run, path)
     _check_run(run, path)
     return run
+
+
+# What a run says of a study's images or models, and what it inherits that would be said of others.
+_REPLACES = {"source": ("notes",), "items": ("notes",), "reader": ("notes", "compare")}
+
+
+def _without_what_it_replaces(merged: dict[str, Any], layer: dict[str, Any]) -> dict[str, Any]:
+    """Return inherited settings without what was said of images or models that the run replaces."""
+    inherited, own = merged.get("studies"), layer.get("studies")
+    if not isinstance(inherited, dict) or not isinstance(own, dict):
+        return merged
+    kept = dict(inherited)
+    for name, section in own.items():
+        if isinstance(section, dict) and isinstance(kept.get(name), dict):
+            gone = {word for key in section for word in _REPLACES.get(key, ())}
+            kept[name] = {key: value for key, value in kept[name].items() if key not in gone}
+    return merged | {"studies": kept}
+
+
+def _leave_out_studies(merged: dict[str, Any]) -> None:
+    """Drop the studies that a run sets to null."""
+    studies = merged.get("studies")
+    if isinstance(studies, dict):
+        merged["studies"] = {name: section for name, section in studies.items() if section is not None}
 
 
 def _known(kind: str, word: str, known, place: str) -> None:
@@ -360,8 +385,18 @@ def _check_readers(study: StudyRun, run: Run, place: str) -> None:
     for pair in study.compare:
         for reader in pair:
             _known("reader", reader, study.readers, f"{place}.compare")
-        if pair[0] == pair[1]:
-            raise RemeasureError(f"{place}.compare: {pair[0]!r} with itself; name two readers")
+    _check_pairs(study.compare, f"{place}.compare")
+
+
+def _check_pairs(pairs: list[tuple[str, str]], place: str) -> None:
+    """Check that every pair is two, and once: a second one would count twice in the correction of tests."""
+    seen: list[set[str]] = []
+    for first, second in pairs:
+        if first == second:
+            raise RemeasureError(f"{place}: {first!r} with itself; name two")
+        if {first, second} in seen:
+            raise RemeasureError(f"{place}: {first!r} and {second!r} stand twice; remove one pair")
+        seen.append({first, second})
 
 
 def check_bench(bench: Bench, study: Study, place: str) -> None:
@@ -411,6 +446,7 @@ def load_study(folder: Path, name: str) -> Study:
     for first, second in study.contrasts:
         _known("arm", first, study.arms, f"{path}: contrasts")
         _known("arm", second, study.arms, f"{path}: contrasts")
+    _check_pairs(study.contrasts, f"{path}: contrasts")
     return study
 
 
@@ -443,6 +479,7 @@ def load_cells(folder: Path) -> list[Cell]:
     if not lines or lines[0].split("\t") != header:
         raise RemeasureError(f"{path} line 1: expected the tab-separated columns {', '.join(header)}")
     cells: dict[Cell, int] = {}
+    owners: dict[str, str] = {}
     for number, line in enumerate(lines[1:], start=2):
         values = line.split("\t")
         if len(values) != len(header):
@@ -453,6 +490,16 @@ def load_cells(folder: Path) -> list[Cell]:
                 f"{path} line {number}: the cell stands already in line {cells[cell]}; remove it"
             )
         cells[cell] = number
+        if not SLUG.match(cell.table):
+            raise RemeasureError(
+                f"{path} line {number}: table {cell.table!r} may hold only a-z, 0-9, _ and -; rename it"
+            )
+        owner = owners.setdefault(cell.table, cell.study)
+        if owner != cell.study:
+            raise RemeasureError(
+                f"{path} line {number}: table {cell.table!r} is one of study {owner!r}, and a table has one "
+                f"study; name another table for {cell.study!r}"
+            )
         study = load_study(folder, cell.study)
         _known("bench", cell.bench, study.benches, f"{path} line {number}")
         _known("arm", cell.arm, study.arms, f"{path} line {number}")

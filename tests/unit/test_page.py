@@ -109,9 +109,14 @@ def test_marks_stand_around_the_characters_that_decided():
         Mark(item_id="q", start=6, end=9, label="dog"),
     )
     # The second begins inside the first.
-    assert html.marked("A hot dog & a cat", marks) == (
-        "<bdi>A <mark>hot dog<small>hot dog</small></mark> &amp; a cat</bdi>"
-    )
+    assert html.marked("A hot dog & a cat", marks) == ("<bdi>A <mark>hot dog</mark> &amp; a cat</bdi>")
+
+
+def test_a_mark_says_what_it_stands_for_and_in_which_readings_where_that_is_not_plain():
+    mark = Mark(item_id="q", start=0, end=3, label="tie", readings=("published",))
+    assert html.marked("bow", (mark,), 3) == "<bdi><mark>bow<small>tie (published)</small></mark></bdi>"
+    everywhere = Mark(item_id="q", start=0, end=3, label="tie", readings=("published", "strict", "phrase"))
+    assert html.marked("Tie", (everywhere,), 3) == "<bdi><mark>Tie</mark></bdi>"
 
 
 def test_a_long_answer_is_cut_and_the_rest_counted():
@@ -134,7 +139,10 @@ def test_how_many_of_all_units_are_shown_is_said(tmp_path):
     names = ["a", "b", "c"]
     cells = {"m": ([graded(n, 1.0) for n in names], [response(n, "It") for n in names])}
     assert write(tmp_path, cells, [item(n) for n in names], n_units=2) == 0
-    assert "2 of 3 units, those first about which the cells disagree." in (tmp_path / "page.html").read_text()
+    assert (
+        "2 of 3 units, chosen so that those are among them about which the cells disagree."
+        in (tmp_path / "page.html").read_text()
+    )
 
 
 def test_an_image_that_was_changed_stops_the_page(tmp_path, capsys):

@@ -541,3 +541,14 @@ def test_a_number_names_the_lexicon_and_the_matchers_that_it_rests_on(here):
     row = row_of(".cells.csv", model="small", metric="tosc")
     assert only(row, "method_lexicon", "method_matcher_strict") == ("coco", "phrase+context@1")
     assert len(row["method_lexicon_sha256"]) == 64
+
+
+def test_names_of_objects_are_no_markup_on_the_page(here):
+    lines = [
+        tablekit.rates_line(n, (1, 0, 0, 1), strata={"overlap": f"<img src=x> | {n}\n# h"}) for n in range(2)
+    ]
+    files = write(here, {"small": lines, "large": lines}, answers={"x": []})
+    assert make(here, files, notes=["<b>note</b>\n# heading"], run_title="a*b*") == 0
+    page = part(".md").read_text()
+    assert "&lt;img src=x&gt; \\| 1 # h" in page and "&lt;b&gt;note&lt;/b&gt; # heading" in page
+    assert "<img" not in page and "<b>" not in page and "\n# h" not in page.partition("\n")[2]

@@ -132,7 +132,9 @@ class Grader:
         return f"{self.name}@{self.version}"
 
     def method(self, options: Mapping[str, Any]) -> dict[str, str]:
-        """Name and version say it."""
+        """Name and version say it; there are no options."""
+        if options:
+            raise RemeasureError(f"grader {self.name} has no option {next(iter(options))!r}; take it out")
         return {}
 
     def unit_of(self, item: Item) -> str:
@@ -148,10 +150,7 @@ class Grader:
         Raises:
             RemeasureError: options that the grader does not have.
         """
-        if options:
-            raise RemeasureError(
-                f"grader {self.name} has no option {next(iter(options))!r}; correct `options` of the bench"
-            )
+        self.method(options)
         return self._grade
 
     def check(self, metrics: Mapping[str, Metric]) -> None:
@@ -194,7 +193,11 @@ class UnitGrader(Protocol):
         """Name and version."""
 
     def method(self, options: Mapping[str, Any]) -> dict[str, str]:
-        """Return what the grader works with, for the record of every number."""
+        """Return what the grader works with, for the record of every number.
+
+        Raises:
+            RemeasureError: an option that is missing, unknown or wrong.
+        """
 
     def unit_of(self, item: Item) -> str:
         """Return the unit that an item belongs to; items of a unit stand next to each other."""

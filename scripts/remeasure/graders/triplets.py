@@ -73,7 +73,7 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     cut_off: Literal["keep", "drop_last_sentence"]
     """What ``published`` looks at of a caption that the token limit cut."""
     negation: bool
-    """Whether a mention that its caption denies counts as none; not part of the published method."""
+    """Whether a mention that its caption denies counts as none; ``published`` has no such rule."""
 
 
 class Way(Struct, frozen=True):
@@ -204,7 +204,10 @@ class TripletGrader:
         for reading, way in ways.items():
             targets[reading] = way.target(names[0], "o", options), way.target(names[1], "r", options)
             detected[reading] = triplets.detect(
-                prepared, *targets[reading], way.matcher, negation=options.negation
+                prepared,
+                *targets[reading],
+                way.matcher,
+                negation=options.negation and reading != "published",
             )
         conflict = objects.conflict(*targets["strict"])
         readings = {

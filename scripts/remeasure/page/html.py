@@ -1,6 +1,5 @@
 """A page as one HTML file that loads nothing and runs nothing; texts are shown, never read as markup."""
 
-import unicodedata
 from collections.abc import Mapping, Sequence
 from html import escape
 
@@ -8,6 +7,7 @@ import msgspec
 from msgspec import Struct
 
 from remeasure.records import Graded, Item, Mark, Reading, Response
+from remeasure.showing import seen
 
 LONGEST_TEXT = 4000
 """Characters of an answer that are shown; the rest is counted."""
@@ -27,7 +27,7 @@ section > h3 { margin: 0 0 .4rem; font-size: 1rem; } section > h3 a { color: inh
 table { border-collapse: collapse; width: 100%; table-layout: fixed; min-width: 34rem; }
 th, td { text-align: left; vertical-align: top; padding: .45rem .6rem .45rem 0;
   border-top: 1px solid var(--line); font-weight: normal; overflow-wrap: anywhere; }
-thead th { border: 0; } th:first-child { width: 15rem; }
+thead th { border: 0; } th:first-child { width: 19rem; }
 img { max-width: 100%; border-radius: 4px; display: block; margin-bottom: .3rem; }
 mark { background: var(--mark); color: inherit; border-radius: 3px; padding: 0 .1em; }
 mark small { color: var(--faint); margin-left: .25em; } h3 small { font-weight: normal; }
@@ -69,12 +69,7 @@ class BenchPart(Struct, frozen=True):
 
 def visible(text: str) -> str:
     """Return text as HTML; characters that are not seen but change what is, are shown by their number."""
-    kept = []
-    for character in text:
-        kind = unicodedata.category(character)
-        hidden = kind in ("Cc", "Cf", "Cs", "Co") and character not in "\n\t\u200d"
-        kept.append(f"\u27e8U+{ord(character):04X}\u27e9" if hidden else character)
-    return escape("".join(kept))
+    return escape(seen(text))
 
 
 def marked(text: str, marks: Sequence[Mark], n_readings: int = 0) -> str:
@@ -91,9 +86,11 @@ def marked(text: str, marks: Sequence[Mark], n_readings: int = 0) -> str:
         if mark.start < at or not mark.start < mark.end <= len(cut):
             continue
         parts.append(visible(cut[at : mark.start]))
-        only = f" ({', '.join(mark.readings)})" if 0 < len(mark.readings) < n_readings else ""
-        label = visible(mark.label + only)
-        parts.append(f"<mark>{visible(cut[mark.start : mark.end])}<small>{label}</small></mark>")
+        said = cut[mark.start : mark.end]
+        words = [] if said.lower() == mark.label else [mark.label]
+        words += [f"({', '.join(mark.readings)})"] if 0 < len(mark.readings) < n_readings else []
+        label = f"<small>{visible(' '.join(words))}</small>" if words else ""
+        parts.append(f"<mark>{visible(said)}{label}</mark>")
         at = mark.end
     parts.append(visible(cut[at:]))
     if len(text) > len(cut):
@@ -220,7 +217,7 @@ def render(
     for bench, part in benches.items():
         parts.append(f"<h2>{visible(part.title)}</h2>")
         if len(part.units) < part.n_units:
-            said = "those first about which the cells disagree"
+            said = "chosen so that those are among them about which the cells disagree"
             parts.append(f'<p class="faint">{len(part.units):,} of {part.n_units:,} units, {said}.</p>')
         else:
             parts.append(f'<p class="faint">All {part.n_units:,} units.</p>')

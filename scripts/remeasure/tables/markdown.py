@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from remeasure import showing
 from remeasure.records import Stage
 from remeasure.tables import cells as cell_rows
 from remeasure.tables import wide
@@ -27,7 +28,7 @@ def grid(header: Sequence[str], rows: Iterable[Sequence[str]], n_text: int) -> s
     """Return a Markdown table; the first ``n_text`` columns are aligned left, the others right."""
     rule = [":--" if place < n_text else "--:" for place in range(len(header))]
     lines = [list(header), *rows]
-    escaped = [[field.replace("|", "\\|").replace("\n", " ") for field in row] for row in lines]
+    escaped = [[showing.markdown(field) for field in row] for row in lines]
     return "\n".join("| " + " | ".join(row) + " |" for row in [escaped[0], rule, *escaped[1:]]) + "\n"
 
 
@@ -298,7 +299,8 @@ def comparability(cells: Cells, published: Printed, settings: TableSettings) -> 
     )
     if settings.not_comparable:
         differs = ", ".join(fields or sorted(settings.not_comparable))
-        return f"**Not comparable with the paper: {settings.run_title}** (differs in {differs})."
+        run = showing.markdown(settings.run_title)
+        return f"**Not comparable with the paper: {run}** (differs in {differs})."
     if not published:
         return "There is no published value to compare with."
     if fields:
@@ -309,7 +311,8 @@ def comparability(cells: Cells, published: Printed, settings: TableSettings) -> 
 def _head(cells: Cells, settings: TableSettings) -> str:
     """Return the line that says what the whole table has in common."""
     titles = {cell.score.model: cell.score.reader for cell in cells.values()}
-    readers = [title if len(titles) == 1 else f"`{model}`: {title}" for model, title in titles.items()]
+    shown = {model: showing.markdown(title) for model, title in titles.items()}
+    readers = [title if len(shown) == 1 else f"`{model}`: {title}" for model, title in shown.items()]
     judges = sorted({cell.score.judge for cell in cells.values() if cell.score.judge})
     fixed = [
         f"{axis.capitalize()}: {settings.title_of(axis, settings.fixed[axis])}."
@@ -321,7 +324,7 @@ def _head(cells: Cells, settings: TableSettings) -> str:
             f"Run `{settings.run}`, table `{settings.table}`, in {settings.unit}.",
             *fixed,
             f"{'Reader' if len(readers) == 1 else 'Readers'}: {'; '.join(readers)}.",
-            f"Judge: {'; '.join(judges) or 'none'}.",
+            f"Judge: {'; '.join(map(showing.markdown, judges)) or 'none'}.",
         ]
     )
 
@@ -347,6 +350,16 @@ def _explained(cells: Cells, settings: TableSettings) -> str:
             f"{', '.join(map(str, ks))} retrieved."
         )
     return " ".join([*parts, f"Intervals: {'; '.join(methods)}."])
+
+
+def fewer(stages: Iterable[Stage]) -> list[str]:
+    """Return a sentence for every list of images that has another number of units than was expected."""
+    found = []
+    for stage in stages:
+        expected, complete = stage.counts.get("expected"), stage.counts.get("complete")
+        if stage.stage == "index_images" and expected is not None and complete != expected:
+            found.append(f"**{complete:,} of {expected:,} expected units are complete.**\n")
+    return found
 
 
 _TOLD = {"index_images": "Images", "grade": "Grading"}
@@ -394,11 +407,13 @@ def render(
     stages: Iterable[Stage] = (),
 ) -> str:
     """Return the whole page."""
-    notes = [" ".join(settings.notes) + "\n"] if settings.notes else []
+    notes = [" ".join(map(showing.markdown, settings.notes)) + "\n"] if settings.notes else []
+    stages = list(stages)
     sections = [
-        f"# {settings.title}\n",
+        f"# {showing.markdown(settings.title)}\n",
         _head(cells, settings) + "\n",
         *notes,
+        *fewer(stages),
         comparability(cells, published, settings) + "\n",
         *filter(None, [warning(servers, settings)]),
         paper_layout(cells, settings),
