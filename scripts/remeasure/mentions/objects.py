@@ -1,4 +1,4 @@
-"""Names of objects: their canonical form, their class, and what to look for where they have none."""
+"""Names of objects: their class, and what to look for where they have none."""
 
 import functools
 from collections.abc import Mapping, Sequence

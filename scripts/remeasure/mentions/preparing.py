@@ -1,4 +1,4 @@
-"""A caption as words and barriers, with the way back to its characters."""
+"""A caption as words and barriers, with the way back to its characters; names written as in captions."""
 
 import re
 import unicodedata
