@@ -15,7 +15,6 @@ from msgspec import Struct
 
 from remeasure import yaml_files
 from remeasure.errors import RemeasureError
-from remeasure.fingerprint import SCRIPTS
 from remeasure.graders.base import MetricName, Unit
 from remeasure.mentions import lexicon as lexicons
 from remeasure.mentions import objects, rates, triplets
@@ -51,19 +50,10 @@ _LOOKS_AT = {
 _MATCHERS: dict[str, MatcherName] = {"published": "lemma", "strict": "phrase+context", "phrase": "phrase"}
 
 
-class LexiconFile(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which words stand for which object."""
-
-    name: str
-    path: str
-    """Relative to the repository."""
-    sha256: str
-
-
 class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Settings of the grader: ``options`` of the bench."""
 
-    lexicon: LexiconFile
+    lexicon: lexicons.LexiconFile
     unknown_objects: Literal["error", "other"]
     """An object outside the lexicon: an error, or looked for by its own name."""
     extra_synonyms: dict[str, list[str]]
@@ -158,13 +148,7 @@ class TripletGrader:
             RemeasureError: an option that is missing or unknown, or another lexicon than the settings say.
         """
         found = _options(options)
-        path = SCRIPTS.parent / found.lexicon.path
-        strict, published = lexicons.read(path, "strict"), lexicons.read(path, "published")
-        if strict.sha256 != found.lexicon.sha256:
-            raise RemeasureError(
-                f"{path}: SHA-256 is {strict.sha256[:12]}…, the settings say {found.lexicon.sha256[:12]}…; "
-                "rerun from the workflow, or restore the file"
-            )
+        strict, published = (lexicons.read_named(found.lexicon, name) for name in ("strict", "published"))
         objects.check_synonyms(found.extra_synonyms, strict)
         words = {"published": published, "strict": strict, "phrase": strict}
         ways = {

@@ -12,7 +12,6 @@ from typing import Annotated, Literal, NamedTuple, get_args
 import msgspec
 
 from remeasure.errors import RemeasureError
-from remeasure.fingerprint import SCRIPTS
 from remeasure.image_tree import Listing
 from remeasure.indexing import Index
 from remeasure.looking import Seen
@@ -48,15 +47,6 @@ _FORMATS = {"jpg": "jpeg", "jpeg": "jpeg", "png": "png"}
 _PLAIN_MODES = ("RGB", "L")
 
 
-class LexiconFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which words stand for which object."""
-
-    name: str
-    path: str
-    """Relative to the repository."""
-    sha256: str
-
-
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Options of the index."""
 
@@ -68,7 +58,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Whether doubled images or names that contradict each other stop the run; else they are left out."""
     unknown_objects: Literal["error", "other"]
     """An object outside the lexicon: an error that names it, or looked for by its own name."""
-    lexicon: LexiconFile
+    lexicon: lexicons.LexiconFile
     extra_synonyms: dict[str, list[str]]
     """By name further names of objects outside the lexicon."""
     exclude: dict[int, Annotated[str, msgspec.Meta(min_length=1)]]
@@ -184,7 +174,7 @@ def index(listing: Listing, seen: Mapping[str, Seen], settings: Settings) -> Ind
         RemeasureError: the lexicon cannot be read, or is another than the settings say.
     """
     found = sort_files(listing.paths)
-    lexicon = _read_lexicon(settings.lexicon)
+    lexicon = lexicons.read_named(settings.lexicon, "strict")
     objects.check_synonyms(settings.extra_synonyms, lexicon)
     words = Words(lexicon, settings.extra_synonyms)
     members = _members(found.triplets, seen, settings, words)
@@ -226,18 +216,6 @@ def _members(
 def _is_good(seen: Mapping[str, Seen], found: Found) -> bool:
     """Return whether an image could be decoded; one that could not counts as missing."""
     return seen[found.path].problem is None
-
-
-def _read_lexicon(named: LexiconFile) -> Lexicon:
-    """Read the lexicon; errors as in ``lexicon.read``, and where it is another than the settings say."""
-    path = SCRIPTS.parent / named.path
-    found = lexicons.read(path, "strict")
-    if found.sha256 != named.sha256:
-        raise RemeasureError(
-            f"{path}: SHA-256 is {found.sha256[:12]}…, the settings say {named.sha256[:12]}…; rerun from the "
-            "workflow, or restore the file"
-        )
-    return found
 
 
 def _doubled(triplets: Mapping[int, Mapping[State, Sequence[Found]]]) -> list[Doubled]:
