@@ -52,6 +52,7 @@ def test_a_triplet_is_three_items_in_order_without_question_and_answers():
         references=(),
         group="000017",
         meta={
+            "title": "hot dog → sports car",
             "index": 17,
             "state": "removed",
             "original": "hot dog",

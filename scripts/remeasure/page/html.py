@@ -138,7 +138,8 @@ def _verdicts(graded: Graded, headline: str) -> str:
 
 def _facts(item: Item, names: Sequence[str]) -> str:
     """Return what is known of an item: some of its plain facts, and its answers."""
-    shown = [f"{name} {item.meta[name]}" for name in names if _is_plain(item.meta.get(name))]
+    plain = [name for name in names if _is_plain(item.meta.get(name))]
+    shown = [f"{item.meta[name]}" if name == "title" else f"{name} {item.meta[name]}" for name in plain]
     if item.references:
         shown.append("answer " + " | ".join(item.references[:5]))
     return visible(", ".join(shown)[:600])
@@ -171,7 +172,8 @@ def _item(item: Item, pictures: Sequence[str], common: Sequence[str]) -> str:
 
 def _unit(unit: UnitPart, headline: str) -> str:
     common = _common(unit.items)
-    facts = _facts(msgspec.structs.replace(unit.items[0], references=()), common) if common else ""
+    shown = ["title"] if "title" in common else common
+    facts = _facts(msgspec.structs.replace(unit.items[0], references=()), shown) if common else ""
     head = "".join(_item(item, urls, common) for item, urls in zip(unit.items, unit.pictures, strict=True))
     rows = []
     for cell in unit.cells:

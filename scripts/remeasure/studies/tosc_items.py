@@ -33,6 +33,7 @@ def from_row(row: Triplet, ref: Callable[[str, str], ImageRef]) -> tuple[Item, .
             images=(ref(row.images[state], row.sha256[state]),),
             group=triplet_id(row.index),
             meta={
+                "title": _title(row),
                 "index": row.index,
                 "state": state,
                 "original": row.original_object,
@@ -45,6 +46,11 @@ def from_row(row: Triplet, ref: Callable[[str, str], ImageRef]) -> tuple[Item, .
         for state in STATES
         if state in row.images
     )
+
+
+def _title(row: Triplet) -> str:
+    """Return what a person calls a triplet."""
+    return f"{row.original_object} → {row.replacement_object or 'not known'}"
 
 
 def units(found: Iterable[Item]) -> Iterator[tuple[Item, ...]]:

@@ -77,7 +77,7 @@ def _foot(cells: Cells, settings: TableSettings) -> tuple[list[str], list[str]]:
     """Return what stands below the panels: what is what, and what failed."""
     room = (WIDTH_IN - 2 * LEFT_IN) * PT_PER_IN
     shaded = [m.title for m in settings.metrics if any(c.score.headline == m.name for c in cells.values())]
-    text = "Beside each point: value, and units in the denominator. Shaded: the headline metric, "
+    text = "Beside each point: value, and units in the denominator (strict: after the comma). Shaded: "
     text += f"{', '.join(shaded)}."
     lines = failure_lines(cells, settings)
     if not lines:
@@ -130,7 +130,8 @@ def _point(axes: Any, place: int, cell: Cell, key: NumberKey, settings: TableSet
         )
     text = wide.printed(cell, key.metric, settings) or "–"
     _beside(axes, place, 40, text, "right", 8.2, INK)
-    _beside(axes, place, 44, f"n {number.n:,}", "left", 6.8, FAINT)
+    others = "" if strict.n == number.n else f", {strict.n:,}"
+    _beside(axes, place, 44, f"n {number.n:,}{others}", "left", 6.8, FAINT)
 
 
 def _beside(axes: Any, place: int, right_pt: float, text: str, ha: str, size_pt: float, colour: str) -> None:
