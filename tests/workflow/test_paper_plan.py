@@ -12,6 +12,7 @@ from conftest import copy_project
 
 COUNTS = {
     "select_pages_as_job": 2,
+    "make_page": 1,
     "render_part": 79,
     "extract_part": 79,
     "embed_part": 237,

@@ -70,11 +70,11 @@ def test_another_lexicon_grades_again_and_asks_nothing(checkout):
     lexicon = checkout.project / "config/lexicons/coco.tsv"
     lines = lexicon.read_text().splitlines(keepends=True)
     lexicon.write_text("".join(line for line in lines if "\tlamb\t" not in line))
+    before = {model: journal_keys(checkout, model) for model in MODELS}
     planned = checkout.planned(*TARGETS)
     assert {"index_tosc": 1, "grade": 2, "make_table": 1, "make_page": 1}.items() <= planned.items()
     assert checkout.run(*TARGETS)
-    for model in MODELS:
-        assert len(journal_keys(checkout, model)) == 30
+    assert before == {model: journal_keys(checkout, model) for model in MODELS}
 
 
 def test_one_captioner_more_asks_it_alone(checkout):

@@ -126,7 +126,7 @@ def _pattern(output: str, rule: Rule, files: Wiring | None) -> re.Pattern[str]:
         method, argument = rule.constraint
         runs = "(?!)" if files is None else getattr(files, method)(argument)
     text = output.replace(".", r"\.").replace("{run}", f"(?P<run>{runs})", 1)
-    return re.compile(_WILDCARD.sub(r"(?P<\1>[^/]+)", text))
+    return re.compile(_WILDCARD.sub(r"(?P<\1>[^/.]+)", text))
 
 
 def _read(lines: list[str]) -> Iterator[Rule | Copy]:
