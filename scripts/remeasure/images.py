@@ -44,6 +44,16 @@ def media_type(data: bytes) -> str:
     )
 
 
+def redo(path: str) -> str:
+    """Return what to do about the file of an image that is not as it was; only our own can be made again."""
+    if os.path.normpath(path).startswith("results/"):
+        return f"delete {path} and rerun, it will be made again"
+    return (
+        "it has changed since it was listed: restore it, or delete results/<run>/<study>/index (the list of "
+        "images) and rerun"
+    )
+
+
 def to_url(ref: ImageRef) -> str:
     """Return the reference that stands in a request instead of the bytes."""
     query = {"path": ref.path} | ({"member": ref.member} if ref.member is not None else {})
@@ -210,14 +220,12 @@ class ImageReader:
                 data = self._member(path, ref.member)
         except (OSError, KeyError, ValueError, zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
             raise RemeasureError(
-                f"{path}{member}: image cannot be read ({error}); "
-                f"delete {path} and rerun, it will be made again"
+                f"{path}{member}: image cannot be read ({error}); {redo(path)}"
             ) from None
         found = sha256_bytes(data)
         if found != ref.sha256:
             raise RemeasureError(
-                f"{path}{member}: image has SHA-256 {found[:12]}…, expected {ref.sha256[:12]}…; "
-                f"delete {path} and rerun, it will be made again"
+                f"{path}{member}: image has SHA-256 {found[:12]}…, expected {ref.sha256[:12]}…; {redo(path)}"
             )
         return data
 
