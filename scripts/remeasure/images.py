@@ -219,9 +219,7 @@ class ImageReader:
                 path = self._stores.holder(path, ref.member)
                 data = self._member(path, ref.member)
         except (OSError, KeyError, ValueError, zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
-            raise RemeasureError(
-                f"{path}{member}: image cannot be read ({error}); {redo(path)}"
-            ) from None
+            raise RemeasureError(f"{path}{member}: image cannot be read ({error}); {redo(path)}") from None
         found = sha256_bytes(data)
         if found != ref.sha256:
             raise RemeasureError(

@@ -254,3 +254,18 @@ def test_facts_are_a_record():
     assert jsonl.encode(found) == (
         b'{"format":"jpeg","has_alpha":false,"height_px":30,"odd":["cmyk"],"width_px":40}'
     )
+
+
+@pytest.mark.parametrize(
+    ("path", "is_ours"),
+    [
+        ("results/ci/a/images.zip", True),
+        ("./results/sources/composed.zip", True),
+        ("results/../mine/17.jpg", False),
+        ("/home/me/results/17.jpg", False),
+        ("mine/17.jpg", False),
+    ],
+)
+def test_only_files_of_the_workflow_are_said_to_be_made_again(path, is_ours):
+    assert (images.redo(path) == f"delete {path} and rerun, it will be made again") == is_ours
+    assert ("restore it, or delete results/<run>/<study>/index" in images.redo(path)) != is_ours
