@@ -29,6 +29,7 @@ for name, files in PLAN.indexes().items():
             settings=lambda wildcards, study=name: json.dumps(
                 PLAN.index(wildcards.run, study), sort_keys=True
             ),
+            images=lambda wildcards, study=name: FILES.source_state(wildcards.run, study),
             study=name,
         shell:
             'python "$SCRIPTS"/index_images.py --study {params.study:q} --settings {params.settings:q}'

@@ -38,6 +38,7 @@ def work(args: argparse.Namespace) -> None:
             f"--out names {', '.join(given)}, the settings {', '.join(settings.files)}; --threads is "
             f"{args.threads}; give the same names in the same order, and at least one thread"
         )
+    study.check(options)
     with image_tree.open_tree(args.source) as tree, looking.Memory(args.journal) as memory:
         listing = tree.listing()
         wanted = study.wanted(listing.paths, options)

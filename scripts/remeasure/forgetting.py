@@ -24,9 +24,11 @@ def followers(paths: list[Path], root: Path = Path(".")) -> list[Path]:
     undeclared, forced = _expand(paths, root)
     if run == "sources":
         return sorted(undeclared | forced)
-    before = _pending(run, root, [])
-    after = _pending(run, root, sorted(map(str, forced))) if forced else before
-    followed = {Path(path) for path in after - before if (root / path).exists()}
+    before = _rows(run, root, [])
+    after = _rows(run, root, sorted(map(str, forced))) if forced else before
+    # The plans do not tell what follows from what is outdated anyway; Snakemake's memory does.
+    later = _pending(after) - _pending(before) | _made_from(set(map(str, forced)), before)
+    followed = {Path(path) for path in later if (root / path).exists()}
     gone = undeclared | forced | followed
     return sorted(gone | _published_copies(gone, run, root))
 
@@ -37,11 +39,9 @@ def _published_copies(gone: set[Path], run: str, root: Path) -> set[Path]:
     for path in gone:
         if path.parts[:3] != ("results", run, "tables") or len(path.parts) != 4:
             continue
-        table = path.name.partition(".")[0]
-        wide = root / "results" / f"{table}.csv"
-        if wide.is_file() and wide.read_text(encoding="utf-8").rstrip().endswith(f",{run}"):
-            copy = Path("results") / path.name
-            found |= {copy} if (root / copy).is_file() else set()
+        copy = Path("results") / path.name
+        if (root / copy).is_file() and gaps.published_run(root / copy) == run:
+            found.add(copy)
     return found
 
 
@@ -94,24 +94,46 @@ def _expand(paths: list[Path], root: Path) -> tuple[set[Path], set[Path]]:
     return undeclared, forced
 
 
-def _pending(run: str, root: Path, forced: list[str]) -> set[str]:
-    """Return the outputs that Snakemake would make now, were ``forced`` made again."""
+def _rows(run: str, root: Path, forced: list[str]) -> list[dict[str, str]]:
+    """Return what Snakemake says of every output behind the run's tables, were ``forced`` made again."""
     snakefile = Path(__file__).resolve().parents[2] / "Snakefile"
-    targets = [f"results/{run}/tables/{name}.csv" for name in _tables(snakefile, run)]
+    targets = [f"results/{run}/tables/{name}" for name in _tables(snakefile, run)]
     command = [sys.executable, "-m", "snakemake", "--snakefile", str(snakefile), "--directory", str(root)]
-    command += ["--cores", "1", "--nolock", *targets, "--summary"]
+    command += ["--cores", "1", "--nolock", *targets, "--detailed-summary"]
     if forced:
         command += ["--forcerun", *forced]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
         lines = [line for line in done.stderr.splitlines() if line.strip()] or ["no message"]
         raise RemeasureError(f"snakemake could not plan run {run!r}: {lines[-1]}; nothing was removed")
-    rows = csv.DictReader(io.StringIO(done.stdout), delimiter="\t")
+    return list(csv.DictReader(io.StringIO(done.stdout), delimiter="\t", quoting=csv.QUOTE_NONE))
+
+
+def _pending(rows: list[dict[str, str]]) -> set[str]:
+    """Return the outputs that would be made."""
     return {row["output_file"] for row in rows if row["plan"] == "update pending"}
+
+
+def _made_from(paths: set[str], rows: list[dict[str, str]]) -> set[str]:
+    """Return the outputs of every job that, as Snakemake remembers, wrote or read one of these, and so on."""
+    jobs: dict[tuple[str, str], tuple[set[str], set[str]]] = {}
+    for row in rows:
+        log, output = row["log-file(s)"], row["output_file"]
+        written, read = jobs.setdefault((row["rule"], output if log == "-" else log), (set(), set()))
+        written.add(output)
+        read.update(row["input-file(s)"].split(","))
+    found: set[str] = set()
+    while new := {key for key, (written, read) in jobs.items() if (written | read) & (paths | found)}:
+        for key in new:
+            found |= jobs.pop(key)[0]
+    return found
 
 
 def _tables(snakefile: Path, run: str) -> list[str]:
     from remeasure.plan import Plan
 
     plan = Plan(snakefile.parent / "config")
-    return [*plan.tables(), *(["judges"] if plan.run(run).judge_agreement else [])]
+    known = plan.run(run).studies
+    whole = [t for t in plan.tables() if all(cell.study in known for cell in plan.cells_of(t))]
+    tables = [f"{table}.{part}" for table in whole for part in ("csv", "html")]
+    return [*tables, *(["judges.csv"] if plan.run(run).judge_agreement else [])]

@@ -16,6 +16,23 @@ def journal_of(responses: Path) -> Path:
     return responses.parent / "journal"
 
 
+def published_run(copy: Path) -> str | None:
+    """Return the run that a copy directly under ``results/`` was taken from, as the table beside it says.
+
+    Null for any other path, and where there is no such table.
+    """
+    wide = copy.parent / f"{copy.name.partition('.')[0]}.csv"
+    if copy.parent.name != "results" or not wide.is_file():
+        return None
+    return wide.read_text(encoding="utf-8").rstrip().rpartition("\n")[2].rpartition(",")[2]
+
+
+def _is_of_another_run(product: str, output: str) -> bool:
+    """Return whether a product is the published copy of another run than the one that an output is of."""
+    run = published_run(Path(product)) if Path(product).parent == Path("results") else None
+    return run is not None and Path(output).parts[:2] != ("results", run)
+
+
 def _is_temporary(path: Any) -> bool:
     return bool(getattr(path, "flags", {}).get("temp"))
 
@@ -36,7 +53,12 @@ def find(dag: Any) -> Iterator[tuple[str, str | None]]:
             if _is_temporary(output):
                 continue
             users = [user for user, files in used_by.items() if output in files]
-            made = [product for user in users for product in user.output if Path(product).exists()]
+            made = [
+                product
+                for user in users
+                for product in user.output
+                if Path(product).exists() and not _is_of_another_run(product, output)
+            ]
             if not Path(output).exists():
                 if made:
                     yield str(output), f"{output} is missing, but {made[0]} was made from it"

@@ -294,8 +294,7 @@ class Inspector:
             except RemeasureError as error:
                 place = ref.path if ref.member is None else f"{ref.path} member {ref.member!r}"
                 raise RemeasureError(
-                    f"{where + ': ' if where else ''}image {place} {error}; repair or replace it, or delete "
-                    f"{ref.path} and rerun the target that writes it"
+                    f"{where + ': ' if where else ''}image {place} {error}; {images.redo(ref.path)}"
                 ) from None
         return self._facts[ref]
 

@@ -5,6 +5,7 @@ leaves the store, a bomb, an encrypted or doubled member is refused with a sente
 the disk.
 """
 
+import hashlib
 import os
 import re
 import stat
@@ -33,6 +34,8 @@ class Refused(NamedTuple):
     path: str
     """As it can be printed: odd characters escaped, a long name cut."""
     problem: str
+    is_doubled: bool = False
+    """Whether the store holds several members of this name."""
 
 
 class Listing(NamedTuple):
@@ -84,6 +87,38 @@ def open_tree(source: Path) -> Iterator[ImageTree]:
         ) from None
     with store:
         yield _Store(source, store)
+
+
+def state_of(source: Path) -> str | None:
+    """Return what shows that a folder's files have changed, without reading them.
+
+    The time of a folder says nothing of what lies below its folders.
+
+    Returns:
+        A hash of the place, size and time of change of everything below it; links count themselves. Null for
+        a file, whose own time says it, and where there is nothing.
+
+    Edges:
+        A folder that cannot be listed counts by its name; the listing says what is wrong with it.
+    """
+    if not os.path.isdir(source):
+        return None
+    found: list[bytes] = []
+    todo = [os.fsencode(source)]
+    skipped = len(todo[0])
+    while todo:
+        here = todo.pop()
+        try:
+            with os.scandir(here) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        todo.append(entry.path)
+                        continue
+                    now = entry.stat(follow_symlinks=False)
+                    found.append(b"%s\0%d\0%d" % (entry.path[skipped:], now.st_size, now.st_mtime_ns))
+        except OSError:
+            found.append(here[skipped:])
+    return hashlib.sha256(b"\0\0".join(sorted(found))).hexdigest()
 
 
 def printable(name: str) -> str:
@@ -200,8 +235,9 @@ class _Store:
         for name, info in infos.items():
             problem = _problem_of_member(info, size)
             if counted[name] > 1:
-                problem = f"stands {counted[name]} times in the store; leave one"
-            if problem is None:
+                said = f"stands {counted[name]} times in the store; leave one"
+                refused.append(Refused(printable(info.orig_filename), said, is_doubled=True))
+            elif problem is None:
                 paths.append(name)
             else:
                 refused.append(Refused(printable(info.orig_filename), problem))

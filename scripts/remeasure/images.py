@@ -48,6 +48,16 @@ def media_type(data: bytes) -> str:
     )
 
 
+def redo(path: str) -> str:
+    """Return what to do about the file of an image that is not as it was; only our own can be made again."""
+    if os.path.normpath(path).startswith("results/"):
+        return f"delete {path} and rerun, it will be made again"
+    return (
+        "it has changed since it was listed: restore it, or delete results/<run>/<study>/index (the list of "
+        "images) and rerun"
+    )
+
+
 def to_url(ref: ImageRef) -> str:
     """Return the reference that stands in a request instead of the bytes."""
     query = {"path": ref.path} | ({"member": ref.member} if ref.member is not None else {})
@@ -244,6 +254,7 @@ class ImageReader:
             else:
                 path = self._stores.holder(path, ref.member)
                 data = self._member(path, ref.member)
+<<<<<<< HEAD
         except RemeasureError as error:
             raise RemeasureError(
                 f"{path}{member}: image {error}; repair or replace it, or delete {path} and rerun the target "
@@ -254,11 +265,14 @@ class ImageReader:
                 f"{path}{member}: image cannot be read ({error}); "
                 f"delete {path} and rerun, it will be made again"
             ) from None
+=======
+        except (OSError, KeyError, ValueError, zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
+            raise RemeasureError(f"{path}{member}: image cannot be read ({error}); {redo(path)}") from None
+>>>>>>> stages
         found = sha256_bytes(data)
         if found != ref.sha256:
             raise RemeasureError(
-                f"{path}{member}: image has SHA-256 {found[:12]}…, expected {ref.sha256[:12]}…; "
-                f"delete {path} and rerun, it will be made again"
+                f"{path}{member}: image has SHA-256 {found[:12]}…, expected {ref.sha256[:12]}…; {redo(path)}"
             )
         return data
 

@@ -1,7 +1,8 @@
 """What the index module of a study is shown and what it gives: files about a collection of images.
 
-Such a module has ``Settings`` (the options of its index), ``wanted(paths, settings)`` (which of the listed
-files are images to look at), and ``index(listing, seen, settings)``, which gives an ``Index``. All are pure
+Such a module has ``Settings`` (the options of its index), ``check(settings)`` (raises for settings that no
+index can be made with, before anything is looked at), ``wanted(paths, settings)`` (which of the listed files
+are images to look at), and ``index(listing, seen, settings)``, which gives an ``Index``. All are pure
 functions; the stage lists, decodes and writes.
 """
 

@@ -2,6 +2,7 @@
 
 import io
 import logging
+import struct
 import threading
 import warnings
 import zlib
@@ -11,7 +12,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
-from struct import error as StructError
 
 from remeasure import image_check, jsonl
 from remeasure.errors import RemeasureError
@@ -24,7 +24,7 @@ log = logging.getLogger("remeasure.looking")
 
 PACKAGES = ("pillow",)
 # What is remembered of an older way to look is not used.
-_WAY = 1
+_WAY = 2
 # Larger images are decoded one at a time, so that memory does not grow with the number of threads.
 _LARGE_PX = 8_000_000
 # What Pillow raises for broken files; which one depends on the format and on where the damage lies.
@@ -36,7 +36,7 @@ _BROKEN = (
     LookupError,
     TypeError,
     OverflowError,
-    StructError,
+    struct.error,
     zlib.error,
 )
 
@@ -111,12 +111,49 @@ def _decode(data: bytes, facts: image_check.ImageFacts) -> tuple[str, bool]:
         try:
             image = held.enter_context(Image.open(io.BytesIO(data), formats=(facts.format.upper(),)))
             image.load()
+            if facts.format == "png":
+                _check_rows(data)
             return image.mode, is_transparent(image)
         except Image.DecompressionBombError as error:
             raise RemeasureError(f"is too large to be decoded ({error})") from None
         except _BROKEN as error:
             said = " ".join(str(error).split()) or type(error).__name__
             raise RemeasureError(f"cannot be decoded to the end ({said[:200]})") from None
+
+
+# Start and step of columns, then of rows, of the seven passes of an interlaced PNG.
+_ADAM7 = ((0, 8, 0, 8), (4, 8, 0, 8), (0, 4, 4, 8), (2, 4, 0, 4), (0, 2, 2, 4), (1, 2, 0, 2), (0, 1, 1, 2))
+_CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
+_STEP_BYTES = 1 << 20
+
+
+def _check_rows(data: bytes) -> None:
+    """Check that a decoded PNG has all its rows.
+
+    Pillow leaves rows black that a compressed stream with a proper end does not hold; other decoders refuse.
+
+    Raises:
+        RemeasureError: it has fewer.
+
+    Source:
+        W3C, "Portable Network Graphics (Third Edition)", sections 7.2, 8.1 and 10.1.
+    """
+    width, height, bits, colour, _, _, interlaced = struct.unpack_from(">IIBBBBB", data, 16)
+    wanted = 0
+    for left, across, top, down in _ADAM7 if interlaced else ((0, 1, 0, 1),):
+        columns, rows = (width - left + across - 1) // across, (height - top + down - 1) // down
+        wanted += rows * (1 + (columns * bits * _CHANNELS[colour] + 7) // 8) if columns > 0 else 0
+    unpacker, n, at = zlib.decompressobj(), 0, 8
+    while at + 8 <= len(data) and n < wanted and not unpacker.eof:
+        length, kind = struct.unpack_from(">I4s", data, at)
+        packed = data[at + 8 : at + 8 + length] if kind == b"IDAT" else b""
+        while packed and n < wanted:
+            n += len(unpacker.decompress(packed, _STEP_BYTES))
+            packed = unpacker.unconsumed_tail
+        at += 12 + length
+    n += len(unpacker.flush()) if n < wanted else 0
+    if n < wanted:
+        raise RemeasureError(f"has no pixels behind {n} of {wanted} bytes of its rows; copy or make it again")
 
 
 def is_transparent(image) -> bool:

@@ -5,11 +5,14 @@ A torch file is a pickle of a dictionary of tensors and the numbers behind it: r
 harmless names and refuses everything else. It is the only reader of pickles here.
 """
 
+import io
 import os
 import pickle
+import pickletools
 import struct
 import zipfile
 from collections import OrderedDict
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -21,8 +24,9 @@ from remeasure.number_types import NUMBERS, Spec
 MAGIC = 0x1950A86A20F9469CFC6C
 PROTOCOL = 1001
 _ZIP = b"PK\x03\x04"
-# What describes the tensors of the largest models takes a few hundred kilobytes.
-_MAX_PICKLE_BYTES = 1 << 26
+# A tensor takes about 30 opcodes and 200 bytes; the largest models have some thousand in a file.
+_MAX_PICKLE_BYTES, _MAX_OPCODES = 1 << 24, 1_000_000
+_MAX_DEPTH = 100
 # What a damaged or hostile pickle raises inside the unpickler, and a damaged zip inside its reader.
 _ERRORS = (
     pickle.UnpicklingError,
@@ -94,12 +98,100 @@ def _rebuild_parameter(tensor, *_) -> _Tensor:
     return tensor
 
 
+class _Item(NamedTuple):
+    """What is known, before anything is made, of an object that a pickle puts on its stack."""
+
+    depth: int = 0
+    """How many containers lie in one another."""
+    is_text: bool = False
+
+
+_MARK = _Item()
+_GETS, _PUTS = ("GET", "BINGET", "LONG_BINGET"), ("PUT", "BINPUT", "LONG_BINPUT")
+# These change the container below their values.
+_FILLING = ("APPEND", "APPENDS", "SETITEM", "SETITEMS", "ADDITEMS", "BUILD")
+_TEXTS = (pickletools.pyunicode, pickletools.pybytes_or_str)
+
+
+def _end_of(data: bytes) -> int:
+    """Return where a pickle ends, after a walk through its opcodes that makes nothing.
+
+    Raises:
+        UnpicklingError: too many opcodes, containers nested too deeply (hashing such a tuple ends the
+            process), a key of a dictionary that is no text, or a number for an object that there cannot be.
+            Other damage raises what ``_ERRORS`` lists.
+    """
+    stack: list[_Item] = []
+    memo: dict[int, _Item] = {}
+    for n, (opcode, argument, place) in enumerate(pickletools.genops(data)):
+        name = opcode.name
+        if n >= _MAX_OPCODES:
+            raise pickle.UnpicklingError(f"it has more than {_MAX_OPCODES} opcodes")
+        if name == "STOP":
+            return place + 1
+        if name == "MARK":
+            stack.append(_MARK)
+        elif name in _GETS:
+            stack.append(memo[int(argument)])
+        elif name == "MEMOIZE" or name in _PUTS:
+            number = len(memo) if name == "MEMOIZE" else int(argument)
+            if number > n:
+                raise pickle.UnpicklingError(f"it counts {number} objects after {n} opcodes")
+            memo[number] = stack[-1]
+        elif name == "DUP":
+            stack.append(stack[-1])
+        else:
+            _apply(opcode, stack)
+    raise EOFError("it has no end")
+
+
+def _apply(opcode: pickletools.OpcodeInfo, stack: list[_Item]) -> None:
+    """Take from a stack what an opcode takes, and put there what it leaves."""
+    taken: list[_Item] = []
+    wanted = list(opcode.stack_before)
+    if pickletools.markobject in wanted:
+        while (item := stack.pop()) is not _MARK:
+            taken.append(item)
+        wanted = wanted[: wanted.index(pickletools.markobject)]
+    taken += [stack.pop() for _ in wanted]
+    taken.reverse()
+    name = opcode.name
+    keys = {"DICT": taken[::2], "SETITEM": taken[1:2], "SETITEMS": taken[1::2]}.get(name, ())
+    if not all(key.is_text for key in keys):
+        raise pickle.UnpicklingError("a key of a dictionary is no text")
+    if name in _FILLING:
+        depth = max(taken[0].depth, *(1 + item.depth for item in taken[1:]), 0)
+    else:
+        depth = 1 + max((item.depth for item in taken), default=0)
+    if depth > _MAX_DEPTH:
+        raise pickle.UnpicklingError(f"its containers are nested more than {_MAX_DEPTH} deep")
+    stack.extend(_Item(depth, kind in _TEXTS) for kind in opcode.stack_after)
+
+
+def _load(stream: BinaryIO) -> Any:
+    """Read one pickle of a stream; the stream stands behind it then."""
+    begin = stream.tell()
+    data = stream.read(_MAX_PICKLE_BYTES)
+    end = _end_of(data)
+    stream.seek(begin + end)
+    return _Unpickler(io.BytesIO(data[:end])).load()
+
+
 class _Unpickler(pickle.Unpickler):
     """Knows ordered dictionaries, torch's records of tensors and the names of number types; nothing else."""
 
+    _n_pairs = 0
+
+    def _ordered(self, pairs: Sequence[Any] = ()) -> OrderedDict:
+        """Make an ordered dictionary; what is copied counts, for a few opcodes can copy much and often."""
+        self._n_pairs += len(pairs)
+        if self._n_pairs > _MAX_OPCODES:
+            raise pickle.UnpicklingError(f"its dictionaries have more than {_MAX_OPCODES} entries")
+        return OrderedDict(pairs)
+
     def find_class(self, module: str, name: str):
         if (module, name) == ("collections", "OrderedDict"):
-            return OrderedDict
+            return self._ordered
         if (module, name) == ("torch._utils", "_rebuild_tensor_v2"):
             return _rebuild_tensor
         if (module, name) == ("torch._utils", "_rebuild_parameter"):
@@ -226,11 +318,11 @@ def _check_reach(tensor: _Tensor) -> None:
 
 def _of_stream(stream: BinaryIO) -> tuple[dict[str, _Tensor], dict[str, int]]:
     """Read the format before 1.6: pickles, then per storage an 8-byte count and the values."""
-    found = [_Unpickler(stream).load() for _ in range(3)]
+    found = [_load(stream) for _ in range(3)]
     if found[0] != MAGIC or found[1] != PROTOCOL or found[2].get("little_endian") is not True:
         raise pickle.UnpicklingError("it is no zip, and no little-endian torch file of the format before 1.6")
-    tensors = _Unpickler(stream).load()
-    keys = _Unpickler(stream).load()
+    tensors = _load(stream)
+    keys = _load(stream)
     storages = _check_tensors(tensors)
     if sorted(storages) != sorted(keys):
         raise pickle.UnpicklingError("its list of storages does not fit its tensors")
@@ -256,10 +348,13 @@ def _of_zip(stream: BinaryIO) -> tuple[dict[str, _Tensor], dict[str, int]]:
         order = members.get(f"{folder}byteorder")
         if order is not None and (order.file_size > 8 or store.read(order) != b"little"):
             raise pickle.UnpicklingError("its numbers are not little-endian")
-        if members[described[0]].file_size > _MAX_PICKLE_BYTES:
+        description = members[described[0]]
+        if description.file_size > _MAX_PICKLE_BYTES:
             raise pickle.UnpicklingError("its description is too large for one of tensors")
-        with store.open(described[0]) as text:
-            tensors = _Unpickler(text).load()
+        if description.compress_type != zipfile.ZIP_STORED or description.flag_bits & 1:
+            raise pickle.UnpicklingError("its description is compressed or encrypted")
+        with store.open(description) as text:
+            tensors = _load(text)
         starts = {}
         for key, storage in _check_tensors(tensors).items():
             member = members.get(f"{folder}data/{key}")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from remeasure import gaps, lineage, parts, prompts
+from remeasure import gaps, image_tree, lineage, parts, prompts
 from remeasure.encoders import BACKENDS
 from remeasure.places import Places
 from remeasure.plan import Plan
@@ -162,6 +162,14 @@ class Wiring(Places):
         """
         path = self.plan.source(run, study)
         return path if lineage.is_made(path) else verified(path)
+
+    def source_state(self, run: str, study: str) -> str | None:
+        """What shows that a file in a folder of images has changed: Snakemake looks at the folder alone.
+
+        Null for a store, and for what a rule of ours brings: that changes by its rule.
+        """
+        path = self.plan.source(run, study)
+        return None if path.startswith("results/") else image_tree.state_of(Path(path))
 
     def search(self, wildcards) -> dict[str, Any]:
         """Indexes and query encoders of an arm."""

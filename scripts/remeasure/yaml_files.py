@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import msgspec
+import msgspec.inspect
 import yaml
 from msgspec import Meta
 
@@ -23,19 +24,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Base of all sections: immutable, unknown keys are errors."""
 
 
-def _known_keys(kind: type, path: str) -> list[str]:
-    """Return the field names of the struct that stands at a msgspec error path below ``kind``."""
-    here: Any = kind
-    for part in re.findall(r"\.(\w+)|\[(?:\.\.\.|\d+)\]", path):
-        if isinstance(here, type) and issubclass(here, msgspec.Struct) and part:
-            here = {f.name: f.type for f in msgspec.structs.fields(here)}.get(part)
-        else:
-            here = (getattr(here, "__args__", None) or (None,))[-1]
-        options = [a for a in getattr(here, "__args__", ()) if isinstance(a, type) and a is not type(None)]
-        if getattr(here, "__origin__", None) is None and options:
-            here = options[0]  # Optional[X]
-    is_struct = isinstance(here, type) and issubclass(here, msgspec.Struct)
-    return [field.name for field in msgspec.structs.fields(here)] if is_struct else []
+# A step of a path below a value: a key or a position; `...` stands for a key that msgspec does not name.
+_Step = Any
 
 
 def convert(value: Any, kind: type[T], path: Path) -> T:
@@ -48,13 +38,105 @@ def convert(value: Any, kind: type[T], path: Path) -> T:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
         text, _, place = str(error).partition(" - at ")
-        place = place.strip("`").removeprefix("$").removeprefix(".")
-        unknown = re.search(r"unknown field `(\w+)`", text)
-        hint = ""
-        if unknown:
-            known = _known_keys(kind, "." + place)
-            hint = did_you_mean(unknown[1], known) or (f"; known here: {', '.join(known)}" if known else "")
-        raise RemeasureError(f"{path}: {place or 'top level'}: {text}{hint}; correct the file") from None
+        if is_key := place.startswith("`key` in "):
+            place, text = f"{place.removeprefix('`key` in ')}[...]", f"the key itself: {text}"
+        steps = _named(value, kind, _steps(place), str(error))
+        hint = "" if is_key else _hint(kind, steps, text)
+        raise RemeasureError(f"{path}: {_spelled(steps)}: {text}{hint}; correct the file") from None
+
+
+def _steps(place: str) -> list[_Step]:
+    """Return the steps of a msgspec error path, such as ```$.studies[...].shards[2]```."""
+    found = re.findall(r"\.([^.\[\]`]+)|\[(\d+)\]|\[(\.\.\.)\]", place)
+    return [... if dots else int(number) if number else name for name, number, dots in found]
+
+
+def _spelled(steps: list[_Step]) -> str:
+    words = (f"[{s}]" if isinstance(s, int) else "[...]" if s is ... else f".{s}" for s in steps)
+    return "".join(words).removeprefix(".") or "top level"
+
+
+def _named(value: Any, kind: type, steps: list[_Step], said: str) -> list[_Step]:
+    """Put the key in the place of each ``...``: the first one that is wrong in this way by itself."""
+    named: list[_Step] = []
+    for step in steps:
+        here = _at(value, named) if step is ... else None
+        for key in here or ():
+            alone = _replaced(value, named, {key: here[key]})
+            try:
+                msgspec.convert(alone, kind)
+            except msgspec.ValidationError as error:
+                if str(error) == said:
+                    value, step = alone, str(key)
+                    break
+        named.append(step)
+        if step is ...:
+            return named + steps[len(named) :]
+    return named
+
+
+def _at(value: Any, steps: list[_Step]) -> Any:
+    for step in steps:
+        value = value[step]
+    return value
+
+
+def _replaced(value: Any, steps: list[_Step], by: Any) -> Any:
+    """Return a copy with something else at a path."""
+    if not steps:
+        return by
+    copy = value.copy()
+    copy[steps[0]] = _replaced(value[steps[0]], steps[1:], by)
+    return copy
+
+
+def _hint(kind: type, steps: list[_Step], text: str) -> str:
+    """Return what an unknown key or value may have been, or which ones there are; else nothing."""
+    unknown = re.search("unknown field `(.+)`|Invalid (?:enum )?value (.+)", text)
+    if unknown is None:
+        return ""
+    if unknown[1]:
+        names = [field.encode_name for node in _structs(_types(kind, steps)) for field in node.fields]
+        known, meant, are = names, unknown[1], "known here"
+    else:
+        known, meant, are = _valid(kind, steps), unknown[2].strip("'"), "valid are"
+    return did_you_mean(meant, known) or (f"; {are}: {', '.join(known)}" if known else "")
+
+
+def _valid(kind: type, steps: list[_Step]) -> list[str]:
+    """Return the values that may stand at a path, where they can be counted."""
+    found: list[Any] = []
+    for node in _types(kind, steps):
+        found += node.values if isinstance(node, msgspec.inspect.LiteralType) else ()
+    for node in _structs(_types(kind, steps[:-1])):
+        found += [node.tag] if node.tag_field is not None and node.tag_field == steps[-1] else []
+    return [str(one) for one in dict.fromkeys(found)]
+
+
+def _structs(nodes: list[msgspec.inspect.Type]) -> list[msgspec.inspect.StructType]:
+    return [node for node in nodes if isinstance(node, msgspec.inspect.StructType)]
+
+
+def _types(kind: type, steps: list[_Step]) -> list[msgspec.inspect.Type]:
+    """Return the types that may stand at a path below ``kind``, unions taken apart."""
+    nodes = _apart(msgspec.inspect.type_info(kind))
+    for step in steps:
+        below: list[msgspec.inspect.Type] = []
+        for node in nodes:
+            if isinstance(node, msgspec.inspect.StructType):
+                below += [field.type for field in node.fields if field.encode_name == step]
+            elif isinstance(node, msgspec.inspect.DictType):
+                below.append(node.value_type)
+            elif isinstance(node, msgspec.inspect.CollectionType):
+                below.append(node.item_type)
+        nodes = [part for node in below for part in _apart(node)]
+    return nodes
+
+
+def _apart(node: msgspec.inspect.Type) -> list[msgspec.inspect.Type]:
+    if isinstance(node, msgspec.inspect.UnionType):
+        return [part for one in node.types for part in _apart(one)]
+    return _apart(node.type) if isinstance(node, msgspec.inspect.Metadata) else [node]
 
 
 _MERGE = "tag:yaml.org,2002:merge"

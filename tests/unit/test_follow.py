@@ -138,7 +138,19 @@ def test_a_changed_folder_of_sources_is_one_line_that_names_it(rates, capsys, ch
     else:
         (folder / "2.jpg").unlink()
     assert follow.main([RATES, "triplets", "describe", "small"]) == 2
-    assert capsys.readouterr().err.startswith("error: results/sources/images has SHA-256")
+    said = capsys.readouterr().err.strip()
+    assert said.startswith("error: results/sources/images has SHA-256")
+    assert said.endswith("as the source was used; restore it, or delete it and rerun the table")
+
+
+def test_what_to_do_fits_whose_the_file_is():
+    """One's own images are never said to be deleted; they are read again when the table is."""
+    own = chain.Link(path="/data/images", sha256="0" * 64, stage=None, record=None)
+    with pytest.raises(RemeasureError, match="restore it, or rerun the table, which is made from it as"):
+        chain.check([own], {"/data/images": "1" * 64})
+    made = chain.Link(path="results/a", sha256="0" * 64, stage="grade", record="results/grade.json")
+    with pytest.raises(RemeasureError, match="rerun the table, or restore the file"):
+        chain.check([made], {"results/a": None})
 
 
 def test_a_missing_folder_is_named(rates, capsys):

@@ -56,3 +56,31 @@ def test_only_gaps_with_a_reason_are_said(capsys):
         capsys.readouterr().err
         == "gap: a is missing, but b was made from it; making it and what follows again\n"
     )
+
+
+def published(monkeypatch, folder: Path, run: str):
+    """The plan of publishing a table of run `mine` that is not there, over the copy of some run."""
+    monkeypatch.chdir(folder)
+    Path("results").mkdir()
+    Path("results/tosc.csv").write_text(f"model,tosc,run\nreader,0.5,{run}\n")
+    Path("results/tosc.html").write_text("page")
+    table, copy = Job(output=["results/mine/tables/tosc.csv"]), Job(output=["results/tosc.html"])
+    return SimpleNamespace(jobs=[table, copy], depending={table: {copy: set(table.output)}, copy: {}})
+
+
+def test_the_published_copy_of_another_run_was_not_made_from_a_missing_table(tmp_path, monkeypatch):
+    assert list(gaps.find(published(monkeypatch, tmp_path, "embedded"))) == []
+
+
+def test_the_published_copy_of_the_same_run_was(tmp_path, monkeypatch):
+    table = "results/mine/tables/tosc.csv"
+    said = f"{table} is missing, but results/tosc.html was made from it"
+    assert list(gaps.find(published(monkeypatch, tmp_path, "mine"))) == [(table, said)]
+
+
+def test_a_copy_belongs_to_the_run_of_its_last_column(tmp_path):
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results/tosc.csv").write_text('model,run\n"a, b",ci\n')
+    assert gaps.published_run(tmp_path / "results/tosc.cells.csv") == "ci"
+    assert gaps.published_run(tmp_path / "results/table1.csv") is None
+    assert gaps.published_run(tmp_path / "tosc.csv") is None

@@ -208,9 +208,13 @@ def test_what_cannot_be_read_names_request_place_and_fix(tmp_path):
     (tmp_path / "torn.zip").write_bytes(b"PK\x03\x04 and no directory")
     images.write_store(tmp_path / "s.zip", [("1.png", b"")])
     os.mkfifo(tmp_path / "pipe.png")
-    assert "empty.png is empty (0 bytes); repair or replace it, or delete empty.png" in refusal(
-        tmp_path, reference("empty.png")
-    )
+    said = refusal(tmp_path, reference("empty.png"))
+    assert "empty.png is empty (0 bytes); it has changed since it was listed: restore it, or delete" in said
+    assert "delete empty.png" not in said
+    (tmp_path / "results/run").mkdir(parents=True)
+    images.write_store(tmp_path / "results/run/s.zip", [("1.png", b"")])
+    said = refusal(tmp_path, reference("results/run/s.zip", "1.png"))
+    assert "; delete results/run/s.zip and rerun, it will be made again" in said
     assert "member '1.png' is empty (0 bytes)" in refusal(tmp_path, reference("s.zip", "1.png"))
     assert "member '2.png' is not there" in refusal(tmp_path, reference("s.zip", "2.png"))
     assert "cannot be read (No such file or directory)" in refusal(tmp_path, reference("gone.png"))
@@ -250,3 +254,18 @@ def test_facts_are_a_record():
     assert jsonl.encode(found) == (
         b'{"format":"jpeg","has_alpha":false,"height_px":30,"odd":["cmyk"],"width_px":40}'
     )
+
+
+@pytest.mark.parametrize(
+    ("path", "is_ours"),
+    [
+        ("results/ci/a/images.zip", True),
+        ("./results/sources/composed.zip", True),
+        ("results/../mine/17.jpg", False),
+        ("/home/me/results/17.jpg", False),
+        ("mine/17.jpg", False),
+    ],
+)
+def test_only_files_of_the_workflow_are_said_to_be_made_again(path, is_ours):
+    assert (images.redo(path) == f"delete {path} and rerun, it will be made again") == is_ours
+    assert ("restore it, or delete results/<run>/<study>/index" in images.redo(path)) != is_ours

@@ -189,7 +189,7 @@ def test_a_doubled_member_is_refused_altogether(tmp_path):
         for data in (PIXELS, picture(seed=1), picture(seed=2)):
             out.writestr("17.jpg", data)
     assert listing(path) == image_tree.Listing(
-        (), (Refused("17.jpg", "stands 3 times in the store; leave one"),)
+        (), (Refused("17.jpg", "stands 3 times in the store; leave one", is_doubled=True),)
     )
 
 
@@ -327,3 +327,37 @@ def test_random_damage_never_crashes(tmp_path):
         except RemeasureError as error:
             assert "\n" not in str(error)
     assert zlib.crc32(whole)  # the original is untouched
+
+
+def state_after(path, change) -> tuple[str | None, str | None]:
+    """Return what a folder looks like before and after a change; times are set, not waited for."""
+    before = image_tree.state_of(path)
+    change()
+    return before, image_tree.state_of(path)
+
+
+def test_every_change_below_a_folder_is_seen_without_reading_a_file(tmp_path):
+    root = folder(tmp_path / "images", {"a/17.jpg": PIXELS, "b/c/18.jpg": PIXELS})
+    file = root / "b/c/18.jpg"
+    changes = [
+        lambda: os.utime(file, ns=(1, 2)),
+        lambda: os.utime(file, ns=(1, 3)),  # a nanosecond later
+        lambda: file.write_bytes(PIXELS + b"x"),
+        lambda: file.rename(root / "b/c/19.jpg"),
+        lambda: (root / "b/c/19.jpg").rename(root / "b/19.jpg"),
+        lambda: (root / "a/20.jpg").symlink_to("17.jpg"),
+        lambda: (root / "b/19.jpg").unlink(),
+    ]
+    for number, change in enumerate(changes):
+        before, after = state_after(root, change)
+        assert before != after, number
+    link = tmp_path / "link"
+    link.symlink_to(root)
+    assert image_tree.state_of(link) == image_tree.state_of(root) is not None
+    before, after = state_after(root, lambda: (root / "a/17.jpg").read_bytes())
+    assert before == after
+
+
+def test_a_store_and_nothing_have_no_such_state(tmp_path):
+    assert image_tree.state_of(store(tmp_path / "x.zip", {"17.jpg": PIXELS})) is None
+    assert image_tree.state_of(tmp_path / "gone") is None

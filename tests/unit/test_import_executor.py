@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import collect_responses
+from imagekit import picture
 from keeper import MemoryKeeper
 from remeasure import executors, jsonl
 from remeasure.errors import RemeasureError
@@ -15,6 +16,7 @@ from remeasure.files import sha256_file
 from remeasure.records import JournalEntry, Request, Response
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "imports"
+JPEG = picture("JPEG")
 ANSWERED = {"success": True, "usage": {}, "run_metadata": {}}
 
 
@@ -193,6 +195,24 @@ def test_the_same_answers_under_another_name_of_the_file_are_the_same(tmp_path):
     before = (tmp_path / "responses.jsonl").read_bytes()
     assert cell.take("{bench}.jsonl", more=("--imported", tmp_path / "b.jsonl")) == 0
     assert (tmp_path / "responses.jsonl").read_bytes() == before
+
+
+def test_two_questions_that_are_the_same_have_each_the_answer_of_its_own_row(tmp_path):
+    cell = Cell(tmp_path, [])
+    shown = [{"type": "image_url", "image_url": {"url": f"remeasure-image:{'a' * 64}?path=1.jpg"}}]
+    body = {"model": "m", "messages": [{"role": "user", "content": shown}], "max_tokens": 9}
+    again = json.loads(json.dumps(body).replace("1.jpg", "2.jpg"))
+    rows = [Request(custom_id="q1", body=body), Request(custom_id="q2", body=again)]
+    jsonl.write(tmp_path / "requests.jsonl", rows)
+    path = write(tmp_path / "a.jsonl", ("q2", "A cat."), ("q1", "A dog."))
+    (tmp_path / "1.jpg").write_bytes(JPEG)
+    (tmp_path / "2.jpg").write_bytes(JPEG)
+    more = ("--images-root", tmp_path)
+    assert cell.take(path, more=more) == 0
+    assert cell.outcomes() == [("q1", "answered", "A dog."), ("q2", "answered", "A cat.")]
+    assert cell.take(path, more=more) == 0
+    assert cell.outcomes() == [("q1", "answered", "A dog."), ("q2", "answered", "A cat.")]
+    assert len((tmp_path / "journal/answers.jsonl").read_text().splitlines()) == 2
 
 
 def test_a_failed_row_keeps_the_marker_text_for_the_published_reading(tmp_path):

@@ -84,6 +84,8 @@ JPEG, PNG = picture("JPEG", size=(64, 64), seed=3), picture(size=(64, 64), seed=
         (png(100_000, 100_000, zlib.compress(b"")), "10000 megapixels"),
         (png(0, 5, zlib.compress(b"")), "has no pixels"),
         (png(8, 8, zlib.compress(b"")), "cannot be decoded to the end"),
+        (png(8, 8, zlib.compress(bytes(9 * 4))), "has no pixels behind 36 of 72 bytes of its rows"),
+        (png(8, 8, zlib.compress(bytes(9 * 7))), "has no pixels behind 63 of 72 bytes of its rows"),
         (png(8, 8, b"no zlib stream"), "cannot be decoded to the end"),
         (png(8, 8, zlib.compress(bytes(72)), colour=5), "cannot be decoded to the end"),
     ],
@@ -92,6 +94,24 @@ def test_what_is_no_whole_image_says_why(data, said):
     found = look(data)
     assert said in (found.problem or "") and "\n" not in found.problem
     assert found.width_px is None and found.sha256 == sha256_bytes(data)
+
+
+def test_a_png_with_all_its_rows_is_whole_whatever_follows_them():
+    assert look(png(8, 8, zlib.compress(bytes(72)))).problem is None
+    assert look(png(8, 8, zlib.compress(bytes(100)))).problem is None
+    # Three columns and five rows in seven passes: 1 x 1, none, 1 x 1, 1 x 2, 2 x 1, 1 x 3 and 3 x 2 pixels of
+    # a byte, and a byte before each row, are 2 + 0 + 2 + 4 + 3 + 6 + 8 bytes.
+    whole = interlaced(3, 5, zlib.compress(bytes(25)))
+    assert look(whole).problem is None
+    assert "behind 21 of 25 bytes" in (look(interlaced(3, 5, zlib.compress(bytes(21)))).problem or "")
+
+
+def interlaced(width_px: int, height_px: int, pixels: bytes) -> bytes:
+    """As ``png`` of grey, in seven passes."""
+    data = bytearray(png(width_px, height_px, pixels))
+    data[28] = 1
+    data[29:33] = struct.pack(">I", zlib.crc32(data[12:29]))
+    return bytes(data)
 
 
 def test_a_png_whose_text_unpacks_to_a_bomb_is_not_unpacked():

@@ -1,4 +1,5 @@
 import os
+import pickle
 import struct
 import zipfile
 from collections import OrderedDict
@@ -141,3 +142,69 @@ def test_a_description_of_gigabytes_is_not_read(tmp_path):
     path.write_bytes(data)
     with pytest.raises(RemeasureError, match="too large"):
         torch_file.TorchFile(path)
+
+
+def raw(body: bytes) -> bytes:
+    """Return a pickle of protocol 2 with these opcodes."""
+    return b"\x80\x02" + body + b"."
+
+
+NESTED = b"]" + b"\x85" * 3_000_000  # a list in a tuple in a tuple, three million times
+BOMB = b"(" + b"}" * 60_000_000 + b"l"  # sixty million empty dictionaries
+COPIES = b"(" + b"(K\x01K\x02l" * 100_000 + b"lq\x00" + (b"ccollections\nOrderedDict\nh\x00\x85R0") * 100
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        (b"}" + b")" + b"\x85" * 3_000_000 + b"Ns", "nested more than 100 deep"),
+        (b"}" + b")" + b"\x85" * 50 + b"Ns", "a key of a dictionary is no text"),
+        (b"}(X\x01\x00\x00\x00aN)Nu", "a key of a dictionary is no text"),
+        (b"(K\x01Nd", "a key of a dictionary is no text"),
+        (NESTED, "nested more than 100 deep"),
+        (b"]q\x00" + b"h\x00a" * 200, "not a dictionary of tensors"),  # a list that holds itself
+        (b"}" * 2_000_000, "more than 1000000 opcodes"),
+        (b"}r\xff\xff\xff\x7f", "it counts 2147483647 objects after 2 opcodes"),
+        (COPIES, "more than 1000000 entries"),
+        (b"0", "refused"),
+        (b"h\x05", "refused"),
+    ],
+)
+@pytest.mark.parametrize("is_old", [True, False])
+def test_a_pickle_that_would_end_the_process_or_fill_the_memory_is_refused(tmp_path, body, says, is_old):
+    path = tmp_path / "w.bin"
+    if is_old:
+        head = (torch_file.MAGIC, torch_file.PROTOCOL, {"little_endian": True})
+        path.write_bytes(b"".join(pickle.dumps(one, 2) for one in head) + raw(body))
+    else:
+        torchkit.write_zip(path, raw(body), {})
+    with pytest.raises(RemeasureError, match=says):
+        torch_file.TorchFile(path)
+
+
+def test_a_description_must_lie_in_the_zip_as_it_is(tmp_path):
+    path = torchkit.write_zip(tmp_path / "w.bin", raw(b"}" * 10_000), {}, zipfile.ZIP_DEFLATED)
+    with pytest.raises(RemeasureError, match="its description is compressed or encrypted"):
+        torch_file.TorchFile(path)
+    torchkit.write_zip(path, raw(BOMB), {}, zipfile.ZIP_DEFLATED)
+    with pytest.raises(RemeasureError, match="its description is too large for one of tensors"):
+        torch_file.TorchFile(path)
+
+
+def test_a_file_of_ten_thousand_tensors_is_read(tmp_path):
+    many = {
+        f"model.layers.{n}.self_attn.q_proj.lora_A.default.weight": np.float32([n]) for n in range(10_000)
+    }
+    found = torch_file.TorchFile(torchkit.write(tmp_path / "w.bin", many, parameters=tuple(many)))
+    assert len(found.specs) == 10_000
+    assert found.read("model.layers.9999.self_attn.q_proj.lora_A.default.weight").tolist() == [9999]
+
+
+def test_what_torch_keeps_beside_the_names_is_no_tensor_and_harmless(tmp_path):
+    """A state dict carries its modules' versions as an attribute, which the pickle sets with BUILD."""
+    described = OrderedDict()
+    described._metadata = OrderedDict([("", {"version": 1}), ("layer", {"version": 1})])
+    with torchkit.names() as torch:
+        described["w"] = tensor(torch)
+        path = of_zip(tmp_path, described, {"0": DATA})
+    assert torch_file.read(path)["w"].tolist() == [[1, 2], [3, 4]]

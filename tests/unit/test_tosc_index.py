@@ -277,6 +277,29 @@ def test_the_same_number_twice_is_a_conflict_whatever_the_zeros_and_the_extensio
     assert found.error is None and [line.index for line in found.files[0]] == [1]
 
 
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_a_name_that_several_members_of_a_store_have_is_a_conflict_and_not_missing(tmp_path):
+    path = tmp_path / "x.zip"
+    with zipfile.ZipFile(path, "w") as out:
+        for name, data in (triplet(1) | triplet(17)).items():
+            out.writestr(name, data)
+        out.writestr(named("17.jpg"), picture("JPEG", seed=5))
+        out.writestr(named("19.jpg"), picture("JPEG"))
+        out.writestr(named("19.jpg"), picture("JPEG"))
+        out.writestr("readme.txt", b"1")
+        out.writestr("readme.txt", b"2")
+    found = indexed(path)
+    told = found.files[2]
+    assert [(one.index, one.state, one.images) for one in told.duplicates] == [
+        (17, "origin", [named("17.jpg")]),
+        (19, "origin", [named("19.jpg")]),
+    ]
+    assert told.n_conflicting == 2 and told.n_incomplete == 0 and told.n_refused == 3
+    assert "triplets are in conflict: triplet 17" in found.error
+    assert [line.index for line in found.files[0]] == [1]
+    assert indexed(path, exclude={17: "double", 19: "double"}).error is None
+
+
 def test_two_spellings_of_one_object_are_no_conflict_and_two_objects_are(tmp_path):
     files = triplet(1, "hot dog", "cat") | triplet(2, "dog", "cat")
     del files[named("1_masked_hot dog_repair.png")], files[named("2_masked_dog_repair.png")]
@@ -516,7 +539,18 @@ def test_the_script_says_in_one_line_why_there_is_no_index(tmp_path, monkeypatch
 def test_a_wrong_option_is_named(tmp_path, monkeypatch, capsys):
     folder(tmp_path / "images", triplet(1))
     assert run(tmp_path, monkeypatch, "images", policy="all") == 2
-    assert "index options of tosc: policy: Invalid enum value 'all'" in capsys.readouterr().err
+    assert (
+        "index options of tosc: policy: Invalid enum value 'all'; valid are: available, complete; correct"
+        in capsys.readouterr().err
+    )
+
+
+def test_a_wrong_lexicon_is_said_before_an_image_is_looked_at(tmp_path, monkeypatch, capsys):
+    folder(tmp_path / "images", triplet(1))
+    other = OPTIONS["lexicon"] | {"sha256": "0" * 64}
+    assert run(tmp_path, monkeypatch, "images", lexicon=other) == 2
+    assert "the settings say 000000000000" in capsys.readouterr().err
+    assert not (tmp_path / "journal").exists()
 
 
 def test_the_schema_of_a_line_has_only_the_fields_of_the_card():

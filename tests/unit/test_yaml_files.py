@@ -1,7 +1,11 @@
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
 import pytest
 
 from remeasure.errors import RemeasureError
-from remeasure.yaml_files import read_yaml
+from remeasure.yaml_files import Settings, convert, read_yaml
 
 
 def read(tmp_path, text: str):
@@ -50,3 +54,65 @@ def test_only_a_mapping_can_be_taken_over(tmp_path):
         ):
             read(tmp_path, text)
     assert read(tmp_path, "x: &x {a: 1, <<: *x}\n") == {"x": {"a": 1}}
+
+
+class Hosted(Settings, tag="hosted", tag_field="kind"):
+    url: str
+
+
+class Local(Settings, tag="local", tag_field="kind"):
+    threads: int = 1
+
+
+class Model(Settings):
+    family: Literal["llava", "qwen"] | None = None
+    size: int = 0
+
+
+class Whole(Settings):
+    models: dict[str, Model] | None = None
+    ways: dict[str, Hosted | Local] = {}
+    lists: dict[str, dict[str, list[Model]]] = {}
+    reasons: dict[int, Annotated[str, msgspec.Meta(min_length=1)]] = {}
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (
+            {"models": {"a": {"family": "llava"}, "b": {"family": "lava"}}},
+            "models.b.family: Invalid enum value 'lava' (did you mean 'llava'?); correct the file",
+        ),
+        (
+            {"models": {"a": {"family": "zebra"}}},
+            "models.a.family: Invalid enum value 'zebra'; valid are: llava, qwen; correct the file",
+        ),
+        (
+            {"models": {"a": {}, "b": {"sise": 3}}},
+            "models.b: Object contains unknown field `sise` (did you mean 'size'?); correct the file",
+        ),
+        (
+            {"models": {"a": {}, "b": {"x": 3}}},
+            "models.b: Object contains unknown field `x`; known here: family, size; correct the file",
+        ),
+        ({"models": {"a.b": {"size": "x"}}}, "models.a.b.size: Expected `int`, got `str`; correct the file"),
+        (
+            {"ways": {"a": {"kind": "hosted", "url": "x"}, "b": {"kind": "remote"}}},
+            "ways.b.kind: Invalid value 'remote'; valid are: hosted, local; correct the file",
+        ),
+        (
+            {"lists": {"p": {"q": []}, "r": {"s": [{}], "t": [{}, {"size": 0.5}]}}},
+            "lists.r.t[1].size: Expected `int`, got `float`; correct the file",
+        ),
+        ({"reasons": {1: "x", 2: ""}}, "reasons.2: Expected `str` of length >= 1; correct the file"),
+        (
+            {"reasons": {1: "x", "two": "y"}},
+            "reasons.two: the key itself: Expected `int`, got `str`; correct the file",
+        ),
+        ([], "top level: Expected `object`, got `array`; correct the file"),
+    ],
+)
+def test_a_mistake_names_its_place_by_every_key_and_what_may_stand_there(value, said):
+    with pytest.raises(RemeasureError) as caught:
+        convert(value, Whole, Path("x.yaml"))
+    assert str(caught.value) == f"x.yaml: {said}"

@@ -14,7 +14,7 @@ def test_a_finished_run_costs_nothing_more_and_a_deleted_journal_costs_again(che
     assert checkout.planned(TABLE) == cells | {"publish_estimate": 1}
     checkout.run(TABLE, "results/ci/tables/table1.estimate.csv")
     *rows, total = csv.DictReader(checkout.path(TABLE).open())
-    assert len(rows) == 38 and {row["run"] for row in rows} == {"ci"}
+    assert len(rows) == 40 and {row["run"] for row in rows} == {"ci"}
     assert total["n_known"] == total["n_requests"] and total["usd"] == "0.0000"
     assert checkout.planned(TABLE) == {}
     shutil.rmtree(checkout.path(f"{NQ_BASE}/journal"))

@@ -58,7 +58,7 @@ class ImportExecutor:
         folder: the cell's journal folder.
 
     Edges:
-        Requests with equal bodies are one question with one answer: the first one's id is looked for.
+        Requests with equal bodies each have the answer of their own row (``request_plan``).
     """
 
     def __init__(self, settings: ImportSettings, folder: Path) -> None:

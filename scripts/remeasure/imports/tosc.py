@@ -26,10 +26,13 @@ def read(path: Path) -> Iterator[Imported]:
     its cut captions cannot be told. An empty caption is an answer that is empty, a missing one a failure.
 
     Raises:
-        RemeasureError: a line without exactly one id and one caption field; names file and line.
+        RemeasureError: a line without exactly one id, or without exactly one caption field where no ``error``
+            stands; names file and line.
     """
     for row in json_lines(path):
-        text, finish, error = row.text(_only(row, _TEXTS)), row.text("finish_reason"), row.text("error")
+        finish, error = row.text("finish_reason"), row.text("error")
+        is_bare = bool(error) and not any(name in row for name in _TEXTS)
+        text = None if is_bare else row.text(_only(row, _TEXTS))
         common = {
             "foreign_id": item_of(row.id(_only(row, _IDS))),
             "finish": finish,

@@ -122,6 +122,16 @@ def sort_files(paths: Sequence[str]) -> Sorted:
     return Sorted(dict(sorted(triplets.items())), errors, ignored)
 
 
+def check(settings: Settings) -> None:
+    """Check what can be checked before an image is looked at: the lexicon and the further names.
+
+    Raises:
+        RemeasureError: the lexicon cannot be read, or is another than the settings say; a further name is
+            one of its own.
+    """
+    _words(settings)
+
+
 def wanted(paths: Sequence[str], settings: Settings) -> list[str]:
     """Return which files are images of the benchmark, in order of triplets."""
     return [found.path for found in _all(sort_files(paths).triplets)]
@@ -171,13 +181,19 @@ def index(listing: Listing, seen: Mapping[str, Seen], settings: Settings) -> Ind
         settings say, where there are conflicts or objects outside the lexicon.
 
     Raises:
-        RemeasureError: the lexicon cannot be read, or is another than the settings say.
+        RemeasureError: as ``check``.
     """
     found = sort_files(listing.paths)
+<<<<<<< HEAD
     lexicon = lexicons.read_named(settings.lexicon, "strict")
     objects.check_synonyms(settings.extra_synonyms, lexicon)
     words = Words(lexicon, settings.extra_synonyms)
     members = _members(found.triplets, seen, settings, words)
+=======
+    twice = sort_files([one.path for one in listing.refused if one.is_doubled]).triplets
+    words = _words(settings)
+    members = _members(found.triplets, twice, seen, settings, words)
+>>>>>>> stages
     report = _report(listing, found, seen, members, settings, words)
     complete = {triplet.index for triplet in members.complete}
     return Index(
@@ -185,18 +201,19 @@ def index(listing: Listing, seen: Mapping[str, Seen], settings: Settings) -> Ind
         counts=counts(report),
         problems=tuple(lines(report)),
         summary=summary(report),
-        error=_error(report, settings, lexicon),
+        error=_error(report, settings, words.lexicon),
     )
 
 
 def _members(
     named: Mapping[int, Mapping[State, Sequence[Found]]],
+    twice: Mapping[int, Mapping[State, Sequence[Found]]],
     seen: Mapping[str, Seen],
     settings: Settings,
     words: Words,
 ) -> Members:
     used = {number: images for number, images in named.items() if number not in settings.exclude}
-    doubled = _doubled(used)
+    doubled = _doubled(used, {number: twice[number] for number in twice if number not in settings.exclude})
     contradictions = _contradictions(used, {one.index for one in doubled}, words)
     conflicting = {one.index for one in (*doubled, *contradictions)}
     triplets: list[Triplet] = []
@@ -218,6 +235,7 @@ def _is_good(seen: Mapping[str, Seen], found: Found) -> bool:
     return seen[found.path].problem is None
 
 
+<<<<<<< HEAD
 def _doubled(triplets: Mapping[int, Mapping[State, Sequence[Found]]]) -> list[Doubled]:
     """Return the images that are there twice, whether or not both can be read."""
     return [
@@ -226,6 +244,45 @@ def _doubled(triplets: Mapping[int, Mapping[State, Sequence[Found]]]) -> list[Do
         for state in STATES
         if len(members.get(state, ())) > 1
     ]
+=======
+def _words(settings: Settings) -> Words:
+    """Read what names are looked up in; errors as in ``check``."""
+    lexicon = _read_lexicon(settings.lexicon)
+    objects.check_synonyms(settings.extra_synonyms, lexicon)
+    return Words(lexicon, settings.extra_synonyms)
+
+
+def _read_lexicon(named: LexiconFile) -> Lexicon:
+    """Read the lexicon; errors as in ``lexicon.read``, and where it is another than the settings say."""
+    path = SCRIPTS.parent / named.path
+    found = lexicons.read(path, "strict")
+    if found.sha256 != named.sha256:
+        raise RemeasureError(
+            f"{path}: SHA-256 is {found.sha256[:12]}…, the settings say {named.sha256[:12]}…; rerun from the "
+            "workflow, or restore the file"
+        )
+    return found
+
+
+def _doubled(
+    triplets: Mapping[int, Mapping[State, Sequence[Found]]],
+    twice: Mapping[int, Mapping[State, Sequence[Found]]],
+) -> list[Doubled]:
+    """Return the images that are there twice, whether or not both can be read.
+
+    Args:
+        triplets: the files, each there once.
+        twice: names of the benchmark that several members of a store have.
+    """
+    found = []
+    for number in sorted({*triplets, *twice}):
+        for state in STATES:
+            once, more = (named.get(number, {}).get(state, ()) for named in (triplets, twice))
+            if more or len(once) > 1:
+                images = [one.path for one in (*once, *more)]
+                found.append(Doubled(index=number, state=state, images=images))
+    return found
+>>>>>>> stages
 
 
 def _contradictions(

@@ -264,5 +264,14 @@ def check(chain: Iterable[Link], hashes: Mapping[str, str | None]) -> None:
         what = "is missing" if found is None else f"has SHA-256 {found[:12]}…"
         raise RemeasureError(
             f"{link.path} {what}, expected {link.sha256[:12]}… as {link.record or 'the source'} was used; "
-            "rerun the table, or restore the file"
+            f"{_repair(link)}"
         )
+
+
+def _repair(link: Link) -> str:
+    """Return what to do where a file is not the one that was used."""
+    if link.record is not None:
+        return "rerun the table, or restore the file"
+    if link.path.startswith("results/"):
+        return "restore it, or delete it and rerun the table"  # fixed by hash: brought again, never reread
+    return "restore it, or rerun the table, which is made from it as it is now"
