@@ -159,7 +159,6 @@ studies:
     assert "Traceback" not in done.stderr
 
 
-<<<<<<< HEAD
 def test_captions_that_another_system_has_written_are_graded(checkout, tmp_path):
     """Known by the names of the image files, as the lines of the published runner are."""
     with zipfile.ZipFile(ROOT / "results/sources/composed-triplets.zip") as store:
@@ -173,15 +172,10 @@ def test_captions_that_another_system_has_written_are_graded(checkout, tmp_path)
             lines.append({"question_id": name, "text": text})
     path = tmp_path / "answers.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-=======
-def my_run(checkout: Checkout, source: Path) -> tuple[str, ...]:
-    """Write the run ``mine`` over a folder of one's own images; return the settings of a call."""
->>>>>>> stages
     (checkout.project / "config/runs/mine.yaml").write_text(
         f"""
 extends: ci
 title: "Mine"
-<<<<<<< HEAD
 models:
   theirs: {{title: "Theirs", imported: {{format: tosc, path: {json.dumps(str(path))}}}}}
 studies:
@@ -196,85 +190,6 @@ studies:
         ("000002", "inconsistent"),
     ]
     assert not checkout.path(f"{cell}/journal/unmatched.txt").exists()
-=======
-studies:
-  tosc:
-    source: {json.dumps(str(source))}
-    index: {{expected: null}}
-    items_per_bench: 2
-    reader: captioner-glance
-    compare: []
-"""
-    )
-    return ("run=mine",)
-
-
-@pytest.mark.timeout(300)
-def test_what_changes_below_a_folder_of_images_is_noticed_and_nothing_else(checkout, tmp_path):
-    images = tmp_path / "images"
-    own_images(images, 3)
-    third = [path for path in images.rglob("3*") if path.is_file()]
-    assert len(third) == 3
-    for path in third:
-        path.rename(tmp_path / path.name)
-    config, index = my_run(checkout, images), "results/mine/tosc/index/index_report.json"
-    checkout.run(index, config=config)
-    times = {path: path.stat().st_mtime_ns for path in (images, *images.glob("*"), *images.glob("*/images"))}
-
-    def as_before() -> None:
-        """Give every folder its old time: what is noticed then are the files."""
-        for path, then in times.items():
-            os.utime(path, ns=(then, then))
-
-    as_before()
-    assert checkout.planned(index, config=config) == {}
-    image = images / "original/images/1.jpg"
-    data = image.read_bytes()
-    image.write_bytes(data + b"\0")
-    assert checkout.planned(index, config=config) == {"index_tosc": 1}
-    triplets = checkout.path("results/mine/tosc/index/TOSC_dataset.jsonl")
-    before = json.loads(triplets.read_text().splitlines()[0])
-    checkout.run(index, config=config)
-    after = json.loads(triplets.read_text().splitlines()[0])
-    assert before["sha256"]["origin"] != after["sha256"]["origin"]
-    assert checkout.planned(index, config=config) == {}
-    for path in third:
-        (tmp_path / path.name).rename(path)
-    as_before()
-    assert checkout.planned(index, config=config) == {"index_tosc": 1}
-    checkout.run(index, config=config)
-    assert json.loads(checkout.path(index).read_text())["n_complete"] == 3
-    assert checkout.planned(index, config=config) == {}
-
-
-def test_the_first_table_of_ones_own_run_says_nothing_of_another_run_s_copy(checkout, tmp_path):
-    own_images(tmp_path / "images")
-    config = my_run(checkout, tmp_path / "images")
-    for part in ("csv", "cells.csv", "contrasts.csv", "breakdown.csv", "md", "json", "svg", "html"):
-        checkout.path(f"results/tosc.{part}").write_text("model,run\nreader,embedded\n")
-    done = checkout.call("results/tosc.csv", "--dry-run", "--config", *config)
-    assert done.returncode == 0 and "gap:" not in done.stderr, done.stderr
-    assert "make_table" in done.stdout + done.stderr
-
-
-def test_forgetting_a_captioner_takes_its_captions_from_the_page_too(checkout):
-    cell = "results/ci/tosc/triplets/describe/captioner-glance"
-    for part in ("csv", "html"):
-        checkout.path(f"results/tosc.{part}").write_text("model,run\nreader,ci\n")
-    grader = checkout.project / "scripts/remeasure/graders/triplets.py"
-    script = [sys.executable, str(checkout.project / "scripts/forget.py"), "-n", cell]
-
-    def listed() -> set[str]:
-        done = subprocess.run(script, cwd=checkout.directory, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-        return set(done.stdout.split())
-
-    gone = listed()
-    tables = {f"results/{name}.{part}" for name in ("ci/tables/tosc", "tosc") for part in ("csv", "html")}
-    assert tables <= gone and not [path for path in gone if "captioner-scan" in path or "table1" in path]
-    grader.write_text(grader.read_text() + "\n_LATER = None\n")  # every table is outdated for that reason too
-    assert listed() == gone
->>>>>>> stages
 
 
 def my_run(checkout: Checkout, source: Path) -> tuple[str, ...]:
