@@ -254,21 +254,10 @@ class ImageReader:
             else:
                 path = self._stores.holder(path, ref.member)
                 data = self._member(path, ref.member)
-<<<<<<< HEAD
         except RemeasureError as error:
-            raise RemeasureError(
-                f"{path}{member}: image {error}; repair or replace it, or delete {path} and rerun the target "
-                "that writes it"
-            ) from None
+            raise RemeasureError(f"{path}{member}: image {error}; {redo(path)}") from None
         except (OSError, ValueError, zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
-            raise RemeasureError(
-                f"{path}{member}: image cannot be read ({error}); "
-                f"delete {path} and rerun, it will be made again"
-            ) from None
-=======
-        except (OSError, KeyError, ValueError, zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
             raise RemeasureError(f"{path}{member}: image cannot be read ({error}); {redo(path)}") from None
->>>>>>> stages
         found = sha256_bytes(data)
         if found != ref.sha256:
             raise RemeasureError(

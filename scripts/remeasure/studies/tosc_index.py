@@ -184,16 +184,9 @@ def index(listing: Listing, seen: Mapping[str, Seen], settings: Settings) -> Ind
         RemeasureError: as ``check``.
     """
     found = sort_files(listing.paths)
-<<<<<<< HEAD
-    lexicon = lexicons.read_named(settings.lexicon, "strict")
-    objects.check_synonyms(settings.extra_synonyms, lexicon)
-    words = Words(lexicon, settings.extra_synonyms)
-    members = _members(found.triplets, seen, settings, words)
-=======
     twice = sort_files([one.path for one in listing.refused if one.is_doubled]).triplets
     words = _words(settings)
     members = _members(found.triplets, twice, seen, settings, words)
->>>>>>> stages
     report = _report(listing, found, seen, members, settings, words)
     complete = {triplet.index for triplet in members.complete}
     return Index(
@@ -235,33 +228,11 @@ def _is_good(seen: Mapping[str, Seen], found: Found) -> bool:
     return seen[found.path].problem is None
 
 
-<<<<<<< HEAD
-def _doubled(triplets: Mapping[int, Mapping[State, Sequence[Found]]]) -> list[Doubled]:
-    """Return the images that are there twice, whether or not both can be read."""
-    return [
-        Doubled(index=number, state=state, images=[one.path for one in members[state]])
-        for number, members in triplets.items()
-        for state in STATES
-        if len(members.get(state, ())) > 1
-    ]
-=======
 def _words(settings: Settings) -> Words:
     """Read what names are looked up in; errors as in ``check``."""
-    lexicon = _read_lexicon(settings.lexicon)
+    lexicon = lexicons.read_named(settings.lexicon, "strict")
     objects.check_synonyms(settings.extra_synonyms, lexicon)
     return Words(lexicon, settings.extra_synonyms)
-
-
-def _read_lexicon(named: LexiconFile) -> Lexicon:
-    """Read the lexicon; errors as in ``lexicon.read``, and where it is another than the settings say."""
-    path = SCRIPTS.parent / named.path
-    found = lexicons.read(path, "strict")
-    if found.sha256 != named.sha256:
-        raise RemeasureError(
-            f"{path}: SHA-256 is {found.sha256[:12]}…, the settings say {named.sha256[:12]}…; rerun from the "
-            "workflow, or restore the file"
-        )
-    return found
 
 
 def _doubled(
@@ -282,7 +253,6 @@ def _doubled(
                 images = [one.path for one in (*once, *more)]
                 found.append(Doubled(index=number, state=state, images=images))
     return found
->>>>>>> stages
 
 
 def _contradictions(
