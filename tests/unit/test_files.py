@@ -76,7 +76,7 @@ def test_equal_images_make_equal_stores_and_come_back_checked(tmp_path):
         with pytest.raises(RemeasureError, match="expected 000000000000"):
             reader.read(ImageRef(sha256="0" * 64, path=ref.path, member=ref.member))
         with pytest.raises(
-            RemeasureError, match=r"member x/2\.png: image is not there; repair or replace it"
+            RemeasureError, match=r"member x/2\.png: image is not there; restore or replace it"
         ):
             reader.read(ImageRef(sha256=ref.sha256, path=ref.path, member="x/2.png"))
 
@@ -87,9 +87,9 @@ def test_equal_images_make_equal_stores_and_come_back_checked(tmp_path):
         # A thousand times smaller when packed, above 10 MB.
         (
             11_000_000,
-            r"image unpacks from \d+ to 11000000 bytes: a zip bomb, not an image; repair or replace",
+            r"image unpacks from \d+ to 11000000 bytes: a zip bomb, not an image; restore or replace",
         ),
-        (150_000_001, "image has 150000001 bytes, at most 150000000 can be sent; repair or replace it"),
+        (150_000_001, "image has 150000001 bytes, at most 150000000 can be sent; restore or replace it"),
     ],
 )
 def test_a_member_that_is_a_bomb_is_never_unpacked(tmp_path, monkeypatch, n_bytes, said):

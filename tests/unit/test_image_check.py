@@ -209,7 +209,10 @@ def test_what_cannot_be_read_names_request_place_and_fix(tmp_path):
     images.write_store(tmp_path / "s.zip", [("1.png", b"")])
     os.mkfifo(tmp_path / "pipe.png")
     said = refusal(tmp_path, reference("empty.png"))
-    assert "empty.png is empty (0 bytes); it has changed since it was listed: restore it, or delete" in said
+    assert (
+        "empty.png is empty (0 bytes); restore or replace it; where it changed after it was listed, delete"
+        in said
+    )
     assert "delete empty.png" not in said
     (tmp_path / "results/run").mkdir(parents=True)
     images.write_store(tmp_path / "results/run/s.zip", [("1.png", b"")])
@@ -268,4 +271,4 @@ def test_facts_are_a_record():
 )
 def test_only_files_of_the_workflow_are_said_to_be_made_again(path, is_ours):
     assert (images.redo(path) == f"delete {path} and rerun, it will be made again") == is_ours
-    assert ("restore it, or delete results/<run>/<study>/index" in images.redo(path)) != is_ours
+    assert ("delete results/<run>/<study>/index" in images.redo(path)) != is_ours

@@ -333,7 +333,7 @@ def test_a_caption_without_one_id_and_one_text_is_named(tmp_path, line, message)
 
 def test_an_error_without_a_caption_is_a_failure(tmp_path):
     (tmp_path / "a.jsonl").write_text('{"question_id": "17.jpg", "error": "out of memory"}\n')
-    assert short(read("tosc", tmp_path / "a.jsonl")) == [("000017/origin", "failed", None, "out of memory")]
+    assert short(read("tosc", tmp_path / "a.jsonl")) == [("000017-origin", "failed", None, "out of memory")]
     (tmp_path / "a.jsonl").write_text('{"question_id": "17.jpg", "error": ""}\n')
     assert refused("tosc", tmp_path / "a.jsonl").startswith(" line 1: has none of caption, text")
 

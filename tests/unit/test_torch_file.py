@@ -162,7 +162,8 @@ COPIES = b"(" + b"(K\x01K\x02l" * 100_000 + b"lq\x00" + (b"ccollections\nOrdered
         (b"}(X\x01\x00\x00\x00aN)Nu", "a key of a dictionary is no text"),
         (b"(K\x01Nd", "a key of a dictionary is no text"),
         (NESTED, "nested more than 100 deep"),
-        (b"]q\x00" + b"h\x00a" * 200, "not a dictionary of tensors"),  # a list that holds itself
+        # A list that holds itself.
+        (b"]q\x00" + b"h\x00a" * 200, "not a dictionary of tensors|refused as a weight file"),
         (b"}" * 2_000_000, "more than 1000000 opcodes"),
         (b"}r\xff\xff\xff\x7f", "it counts 2147483647 objects after 2 opcodes"),
         (COPIES, "more than 1000000 entries"),
