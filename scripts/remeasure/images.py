@@ -53,8 +53,8 @@ def redo(path: str) -> str:
     if os.path.normpath(path).startswith("results/"):
         return f"delete {path} and rerun, it will be made again"
     return (
-        "restore or replace it; where it changed after it was listed, delete results/<run>/<study>/index (the "
-        "list of images) and rerun"
+        "restore or replace it; where it changed after it was listed, delete results/<run>/<study>/index "
+        "(the list of images) and rerun"
     )
 
 
