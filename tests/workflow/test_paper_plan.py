@@ -138,6 +138,7 @@ def test_only_small_steps_stay_beside_the_planning_snakemake(project):
         "build_requests",
         "describe_executor",
         "grade",
+        "make_page",
         "make_table",
         "publish_table",
     }
