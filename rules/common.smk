@@ -63,7 +63,7 @@ wildcard_constraints:
     corpus="[a-z0-9][a-z0-9_-]*",
     adapted="(?!logs/)[a-z0-9][a-z0-9_-]*",
     encoder="(?!tiles/|passages/|parts/)[a-z0-9][a-z0-9_-]*",
-    model="[a-z0-9][a-z0-9_-]*",
+    model="[a-z0-9][a-z0-9_-]*(@[1-9][0-9]*)?",
     judge="[a-z0-9][a-z0-9_-]*",
     shard="[1-9][0-9]*of[1-9][0-9]*",
     part="[1-9][0-9]*of[1-9][0-9]*",

@@ -10,6 +10,7 @@ rule grade:
         unpack(FILES.verdict),
         questions="results/{run}/{study}/{bench}/items.jsonl",
         responses="results/{run}/{study}/{bench}/{arm}/{model}/responses.jsonl",
+        files=FILES.grader_files,
     output:
         graded="results/{run}/{study}/{bench}/{arm}/{model}/graded.jsonl",
         score="results/{run}/{study}/{bench}/{arm}/{model}/score.json",

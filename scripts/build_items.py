@@ -94,7 +94,7 @@ def from_facts(study: ModuleType, args: argparse.Namespace, opened: ExitStack) -
 def from_index(study: ModuleType, args: argparse.Namespace, opened: ExitStack) -> Made:
     """Take the first lines of an index; the images stay where they are, but for transparent ones."""
     settings = decode(args.settings, items.IndexSettings)
-    tree = opened.enter_context(image_tree.open_tree(Path(settings.source)))
+    tree = opened.enter_context(image_tree.open_tree(args.store or Path(settings.source)))
     n_rows = sum(1 for _ in jsonl.read(args.index, study.Row))
     if n_rows < settings.n_units:
         log.warning(
@@ -147,7 +147,7 @@ def work(args: argparse.Namespace) -> None:
         counts["with_picture"],
         n_members,
     )
-    inputs = [args.pages, args.facts, args.own, args.index, args.pictures]
+    inputs = [args.pages, args.facts, args.own, args.index, args.store, args.pictures]
     provenance.write_stage(
         args.record,
         stage="build_items",
@@ -173,6 +173,9 @@ def main(argv=None) -> int:
     parser.add_argument("--facts", type=Path, help="facts of the whole archive, to make questions from")
     parser.add_argument("--own", type=Path, help="your own questions instead, JSONL")
     parser.add_argument("--index", type=Path, help="index of a collection of images, the study's first file")
+    parser.add_argument(
+        "--store", type=Path, help="zip store of the index's images; none: the settings' source"
+    )
     parser.add_argument(
         "--pictures", type=Path, help="flags by page id, zip; needed for questions with a picture"
     )

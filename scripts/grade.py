@@ -69,7 +69,8 @@ def work(args: argparse.Namespace) -> None:
     jsonl.write(args.out, graded_lines(args, settings, grader, tally))
     score = grading.score(settings, grader, tally, retrieved=args.ranking is not None)
     jsonl.write_json(args.score, score)
-    inputs = [args.items, args.responses, args.judge_responses, args.ranking]
+    files = [Path(file["path"]) for file in settings.options.get("files", {}).values()]
+    inputs = [args.items, args.responses, args.judge_responses, args.ranking, *files]
     provenance.write_stage(
         args.record,
         stage="grade",

@@ -76,6 +76,8 @@ def reader_requests(
         instruction=settings.instruction,
         layout=settings.layout,
         prompts=texts,
+        images=settings.item_images,
+        options=settings.options,
     )
     for item in items:
         shown = evidence_of(item)
@@ -89,17 +91,18 @@ def reader_requests(
                 **_words(settings.sampling),
             ),
         )
-        yield request, _count_shown(item, shown, request)
+        own = item.images if settings.item_images else ()
+        yield request, _count_shown(item, own, shown, request)
 
 
 def _words(sampling) -> dict[str, Any]:
     return {name: getattr(sampling, name) for name in sampling.__struct_fields__}
 
 
-def _count_shown(item: Item, shown: Evidence, request: Request) -> int:
-    """Count the evidence in a request and compare it with what should stand there."""
+def _count_shown(item: Item, own: tuple[ImageRef, ...], shown: Evidence, request: Request) -> int:
+    """Count the evidence in a request and compare it, and the item's own images, with what belongs there."""
     sent = [ref.sha256 for ref in requests.image_refs(request.body)]
-    expected = [ref.sha256 for ref in (*item.images, *shown.images)]
+    expected = [ref.sha256 for ref in (*own, *shown.images)]
     text = "\n".join(_texts(request.body))
     lost = [passage for passage in shown.texts if passage not in text]
     if sent != expected or lost:

@@ -29,6 +29,10 @@ class AskSettings(Record, kw_only=True):
     model: str
     evidence: EvidenceKind
     n_shown: int
+    item_images: bool = True
+    """Whether the images of the questions themselves are shown."""
+    options: dict[str, Any] = {}
+    """What the study's messages are told about the arm."""
     grader: str
     """Not used for the messages; kept so that the record says what the answers are meant for."""
     thinking: bool | None
@@ -65,6 +69,10 @@ class Cell(Record, kw_only=True):
     layout: Literal["choice"] | None
     prompts: dict[str, str]
     """Prompt name to text."""
+    images: bool = True
+    """Whether the images of the question itself are shown."""
+    options: dict[str, Any] = {}
+    """What the study's settings say about the arm."""
 
 
 class JudgeCell(Record, kw_only=True):

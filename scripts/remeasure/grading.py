@@ -8,9 +8,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
-from remeasure import stats
+from remeasure import failing, stats
 from remeasure.aligned import Aligned
 from remeasure.errors import RemeasureError
 from remeasure.graders import Unit, UnitGrader
@@ -70,14 +70,33 @@ class Scores:
 
     values: list[float] = field(default_factory=list)
     groups: list[str] = field(default_factory=list)
+    weights: list[int] = field(default_factory=list)
+    is_weighted: bool = False
 
-    def number(self, bootstrap: Bootstrap) -> Number:
-        """Return their mean with its interval."""
+    def add(self, value: float, group: str, weight: int | None) -> None:
+        """Add a unit's score."""
+        self.values.append(value)
+        self.groups.append(group)
+        self.weights.append(1 if weight is None else weight)
+        self.is_weighted |= weight is not None
+
+    def number(self, bootstrap: Bootstrap, *, shares: bool = True) -> Number:
+        """Return their mean with its interval.
+
+        Args:
+            bootstrap: samples and seed.
+            shares: whether the scores are shares.
+        """
         found = stats.mean_with_interval(
-            self.values, self.groups, n_resamples=bootstrap.n, seed=bootstrap.seed
+            self.values,
+            self.groups,
+            n_resamples=bootstrap.n,
+            seed=bootstrap.seed,
+            weights=self.weights if self.is_weighted else None,
+            shares=shares,
         )
         return Number(
-            value=found.mean, n=len(self.values), interval=found.interval, interval_method=found.method
+            value=found.mean, n=sum(self.weights), interval=found.interval, interval_method=found.method
         )
 
 
@@ -113,6 +132,8 @@ class Tally:
     reasons: Counter = field(default_factory=Counter)
     """Units per reading and reason: fallbacks of parsers, empty answers and the like."""
     counts: Counter = field(default_factory=Counter)
+    failed: Counter = field(default_factory=Counter)
+    judge_failed: Counter = field(default_factory=Counter)
 
     def add(self, graded: Graded) -> None:
         """Count one unit."""
@@ -120,6 +141,8 @@ class Tally:
         self.verdicts[graded.published.verdict] += 1
         self.verdicts_strict[graded.strict.verdict] += 1
         self.counts.update(graded.counts)
+        for one in graded.failed:
+            (self.failed if one.role == "reader" else self.judge_failed)[one.kind] += 1
         if graded.judge_status is not None:
             self.n_judged += 1
             self.judge_statuses[graded.judge_status] += 1
@@ -129,8 +152,7 @@ class Tally:
             for metric, value in scores_of(reading, self.headline).items():
                 found = self.scores.setdefault(metric, {}).setdefault(name, Scores())
                 if value is not None:
-                    found.values.append(value)
-                    found.groups.append(graded.group)
+                    found.add(value, graded.group, reading.weights.get(metric))
         strict = scores_of(graded.strict, self.headline)
         for metric, value in scores_of(graded.published, self.headline).items():
             self.differ[metric] += value != strict.get(metric)
@@ -224,6 +246,12 @@ def grade_all(
     grade = grader.begin(options)
     for unit in units(grader, items, responses, judge, thinking=thinking):
         graded = grade(unit)
+        lost = [
+            one
+            for item, response, reply in zip(unit.items, unit.responses, unit.judge, strict=True)
+            for one in failing.failed(item.item_id, response, reply)
+        ]
+        graded = structs.replace(graded, failed=tuple(lost)) if lost else graded
         if judge is not None and None in unit.judge and _needs_judge(graded):
             raise RemeasureError(
                 f"item {unit.unit_id!r} has an answer but no line in the judge's responses; delete the "
@@ -258,10 +286,17 @@ def score(settings: GradeSettings, grader: UnitGrader, tally: Tally, *, retrieve
     """Return the numbers of the cell with everything that they rest on."""
     has_recall = retrieved and tally.n_with_gold_page
     metrics = {}
+    named = {metric.name: metric for metric in grader.metrics}
     for name, readings in tally.scores.items():
-        numbers = {reading: found.number(settings.bootstrap) for reading, found in readings.items()}
+        numbers = {
+            reading: found.number(settings.bootstrap, shares=named[name].kind == "share")
+            for reading, found in readings.items()
+        }
+        published = numbers.pop("published")
+        if not published.n:
+            published = structs.replace(published, value=named[name].if_none)
         metrics[name] = Metric(
-            published=numbers.pop("published"),
+            published=published,
             strict=numbers.pop("strict"),
             also=numbers,
             n_differ=tally.differ[name],
@@ -288,6 +323,8 @@ def score(settings: GradeSettings, grader: UnitGrader, tally: Tally, *, retrieve
         verdicts=dict(tally.verdicts),
         verdicts_strict=dict(tally.verdicts_strict),
         counts=dict(tally.counts),
+        failed=dict(tally.failed),
+        judge_failed=dict(tally.judge_failed),
         method=grader.method(settings.options),
         recall_at_k=tally.n_found / tally.n_with_gold_page if has_recall else None,
         k=settings.k if retrieved else None,

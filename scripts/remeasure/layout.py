@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any
 
+from msgspec import structs
+
 from remeasure import graders
 from remeasure.settings import Axis, Bench, Cell, Study, StudyRun
 
@@ -28,8 +30,8 @@ def of_table(
         ``cells``: bench, arm and model of every cell; ``metrics``: name, title and better of every metric;
         ``titles``: by axis and value; ``row_axes`` and ``column_axes``; ``rows`` and ``columns``: what each
         pins (``at``, axis to value) and its title; ``fixed``: axes that have one value and stand in neither;
-        ``averaged``: divisions whose parts are averaged; ``contrasts``: axis, first, second, of those that
-        have cells.
+        ``averaged``: divisions whose parts are averaged; ``contrasts``: axis, first, second and what they are
+        called, of those that have cells.
     """
     graded = {cell.bench: graders.by_name(benches[cell.bench].grader) for cell in cells}
     metrics = {metric.name: metric for grader in graded.values() for metric in grader.metrics}
@@ -41,7 +43,11 @@ def of_table(
         "metric": {name: metric.title for name, metric in metrics.items()},
     }
     shown = [name for name in study.layout.metrics or metrics if name in metrics]
-    wide = values | {"metric": {name: metrics[name].title for name in shown}}
+    # The table shows what was answered the first time.
+    wide = values | {
+        "metric": {name: metrics[name].title for name in shown},
+        "model": {name: name for name in here.models},
+    }
     rows, columns = list(study.layout.rows), list(study.layout.columns)
     rest = [axis for axis in AXES if axis not in rows + columns]
     rows += [axis for axis in rest if len(wide[axis]) > 1]
@@ -54,7 +60,14 @@ def of_table(
     return {
         "cells": [[cell.bench, cell.arm, model] for cell in cells for model in here.readers],
         "metrics": [
-            {"name": metric.name, "title": metric.title, "better": metric.better}
+            {
+                "name": metric.name,
+                "title": metric.title,
+                "better": metric.better,
+                "kind": metric.kind,
+                "shows_n": metric.shows_n,
+                "if_none": metric.if_none,
+            }
             for metric in metrics.values()
         ],
         "titles": values,
@@ -65,10 +78,13 @@ def of_table(
         "fixed": {axis: next(iter(wide[axis])) for axis in rest if len(wide[axis]) == 1},
         "averaged": list(dict.fromkeys(name for grader in graded.values() for name in grader.averaged)),
         "contrasts": [
-            {"axis": axis, "first": first, "second": second}
-            for axis, pairs in (("arm", study.contrasts), ("model", here.compare))
-            for first, second in pairs
-            if first in values[axis] and second in values[axis]
+            {"axis": axis} | pair
+            for axis, pairs in (
+                ("arm", [structs.asdict(pair) for pair in study.compared]),
+                ("model", [{"first": first, "second": second} for first, second in here.compare]),
+            )
+            for pair in pairs
+            if pair["first"] in values[axis] and pair["second"] in values[axis]
         ],
     }
 

@@ -27,10 +27,13 @@ def stage_records(plan: Plan, run: str, table: str) -> list[str]:
             found += _model_records(plan, run, plan.judge(run, cell.study))
         if arm.retriever:
             found.append(f"{bench}/{cell.arm}/retrieval.json")
-        if plan.study(cell.study).index and not here.items:
+        index = plan.study(cell.study).index
+        if index and not here.items:
             source = plan.source(run, cell.study)
-            found.append(f"results/{run}/{cell.study}/index/index_images.json")
-            found += [record_of(source)] if is_made(source) else []
+            name = "index_tables" if index.tables else "index_images"
+            found.append(f"results/{run}/{cell.study}/index/{name}.json")
+            tables = plan.tables_of(run, cell.study).values()
+            found += [built_record(path) for path in tables or [source] if is_made(path)]
         records.update(dict.fromkeys(found + _corpus_records(plan, run, cell, arm)))
     return list(records)
 
@@ -52,7 +55,7 @@ def _corpus_records(plan: Plan, run: str, cell: Cell, arm: Arm) -> list[str]:
         if files:  # the reader's own server reads files of the corpus, whatever the arm
             served = [record_of(name) for name in files.values()]
             found += [f"{here}/{name}" for name in (*served, "tiles/corpus.json", "passages/passages.json")]
-    found += [record_of(path) for path in (corpus.archive, corpus.pictures) if path and is_made(path)]
+    found += [built_record(path) for path in (corpus.archive, corpus.pictures) if path and is_made(path)]
     photo = plan.photo_encoder(run, study, cell.arm)
     for encoder in (plan.encoder_of(run, study, arm.retriever), photo) if arm.retriever else ():
         found += _encoder_records(plan, run, here, encoder) if encoder else []
@@ -92,6 +95,15 @@ def record_of(path: str) -> str:
     return str(Path(path).with_suffix(".json"))
 
 
+def _name_of(path: str) -> str:
+    return path.removeprefix(f"{FOLDER}/") if path.startswith(f"{FOLDER}/") else ""
+
+
 def is_made(path: str) -> bool:
     """Return whether a path of the configuration is built by a rule of ours, not fetched or given."""
-    return Path(path).parent == FOLDER and Path(path).name in BUILT
+    return _name_of(path) in BUILT
+
+
+def built_record(path: str) -> str:
+    """Return the stage record of a source that a rule of ours builds."""
+    return f"{FOLDER}/{BUILT[_name_of(path)].record}"

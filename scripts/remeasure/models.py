@@ -13,7 +13,7 @@ from remeasure.yaml_files import Positive, Seconds, Settings
 URL = re.compile(
     r"https?://[A-Za-z0-9.-]+(:\d{1,5})?(/[A-Za-z0-9._~/-]*)?\Z|https?://\[[0-9A-Fa-f:]+\](:\d{1,5})?(/[A-Za-z0-9._~/-]*)?\Z"
 )
-_PLACEHOLDERS = ("{study}", "{bench}", "{arm}")
+_PLACEHOLDERS = ("{study}", "{bench}", "{arm}", "{repeat}")
 
 
 class BatchLimits(Settings, kw_only=True):
@@ -32,7 +32,7 @@ class Imported(Settings, kw_only=True):
     format: Literal["haiku", "pixelrag", "tosc", "vlmevalkit"]
     """Name in ``remeasure.imports``."""
     path: str
-    """May hold ``{study}``, ``{bench}`` and ``{arm}``."""
+    """May hold ``{study}``, ``{bench}``, ``{arm}`` and ``{repeat}``."""
 
 
 class Model(Settings, kw_only=True):

@@ -8,6 +8,7 @@ a corpus.
 import re
 from collections.abc import Callable, Iterable
 
+from remeasure import repeats
 from remeasure.errors import RemeasureError
 from remeasure.needs import CorpusNeeds, EncoderNeeds, Needs
 from remeasure.plan import Plan
@@ -105,7 +106,7 @@ class Places:
                 if study.judge is not None and run.models[study.judge].on_login()
             )
             return {
-                "reader": here and f"[^/]+/[^/]+/[^/]+/(?:{here})/(?!judge/)",
+                "reader": here and f"[^/]+/[^/]+/[^/]+/(?:{here}){repeats.PATTERN}/(?!judge/)",
                 "judge": judged and f"(?:{judged})/[^/]+/[^/]+/[^/]+/judge/",
                 "agreement": here and f"judges/(?:{here})/",
             }[role]

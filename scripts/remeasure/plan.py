@@ -5,12 +5,13 @@ Prices, concurrency, time limits and addresses are kept apart (``executor``): th
 """
 
 import functools
+import os
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from remeasure import catalogue, graders, layout, prompts, settings
+from remeasure import catalogue, graders, layout, prompts, repeats, settings
 from remeasure.encoders import BACKENDS
 from remeasure.errors import RemeasureError, did_you_mean
 from remeasure.files import sha256_file
@@ -172,9 +173,16 @@ class Plan(AskingPlan):
         for cell in (cell for cell in self.cells if cell.study in here.studies):
             folder = here.studies[cell.study].items
             named += [f"{folder}/{cell.bench}.jsonl"] if folder else []
-            named += [here.studies[cell.study].source or ""]
+            named += self._named_images(run, cell)
             named += self.prompts_elsewhere(run, cell.study)
         return [path for path in dict.fromkeys(named) if path.startswith("results/sources/")]
+
+    def _named_images(self, run: str, cell: Cell) -> list[str]:
+        """Return what a study's index is made from, and what its graders read."""
+        here = self.study_run(run, cell.study)
+        tables = self.tables_of(run, cell.study) if self.reads_index(run, cell.study) else {}
+        files = self.grader_files(run, cell.study, cell.bench)
+        return [*(tables.values() or [here.source or ""]), *files.values()]
 
     # -- questions and evidence ----------------------------------------------------------------------------
 
@@ -189,8 +197,9 @@ class Plan(AskingPlan):
                 "n_items": None if training else self.n_items(run, study, bench),
                 "with_answers": compares,
             }
-        if self.study(study).index:
-            return {"n_units": self.n_items(run, study, bench), "source": self.source(run, study)}
+        index = self.study(study).index
+        if index:
+            return {"n_units": self.n_items(run, study, bench), "source": self.images(run, study)}
         templates = self.questions(study)
         missing = [name for name in self.study(study).benches if name not in templates.get("benches", {})]
         if missing:
@@ -205,9 +214,41 @@ class Plan(AskingPlan):
         return chosen | {"questions": templates | only}
 
     def indexes(self) -> dict[str, list[str]]:
-        """Return the index files of every study that has an index."""
+        """Return the index files of every study that lists a collection of images."""
+        return {name: index.files for name, index in self._indexes().items() if not index.tables}
+
+    def table_indexes(self) -> dict[str, list[str]]:
+        """Return what is made from the tables of every study that has such: index files and image store."""
+        return {
+            name: [*index.files, index.tables.images]
+            for name, index in self._indexes().items()
+            if index.tables
+        }
+
+    def _indexes(self) -> dict[str, settings.Index]:
         found = {name: self.study(name).index for name in self.studies()}
-        return {name: index.files for name, index in found.items() if index}
+        return {name: index for name, index in found.items() if index}
+
+    def index_file(self, study: str, bench: str) -> str:
+        """Return the index file that the items of a bench are made from."""
+        index = self.study(study).index
+        assert index is not None, study
+        return self.study(study).benches[bench].index or index.files[0]
+
+    def tables_of(self, run: str, study: str) -> dict[str, str]:
+        """Return the tables that a study's index is made from, by index file; none where it lists images."""
+        index = self.study(study).index
+        if index is None or index.tables is None:
+            return {}
+        folder = self.source(run, study)
+        return {name: f"{folder}/{path}" for name, path in index.tables.files.items()}
+
+    def images(self, run: str, study: str) -> str:
+        """Return where the images of a study's index lie: its source, or the store filled from tables."""
+        index = self.study(study).index
+        if index is not None and index.tables is not None:
+            return f"results/{run}/{study}/index/{index.tables.images}"
+        return self.source(run, study)
 
     def reads_index(self, run: str, study: str) -> bool:
         """Return whether a study's items are made from an index of images in a run."""
@@ -220,23 +261,24 @@ class Plan(AskingPlan):
             RemeasureError: the run names none.
         """
         found = self.study_run(run, study).source
-        if found is None:
-            raise RemeasureError(
-                f"{self.folder}/runs/{run}.yaml: studies.{study}.source: is missing; name the folder or zip "
-                "store of the images"
-            )
-        return found
+        if found is not None:
+            return found
+        index = self.study(study).index
+        if index is not None and index.tables is not None:
+            return _found_locally(index.tables) or index.tables.fetched
+        raise RemeasureError(
+            f"{self.folder}/runs/{run}.yaml: studies.{study}.source: is missing; name the folder or zip "
+            "store of the images"
+        )
 
     def index(self, run: str, study: str) -> dict[str, Any]:
         """Settings of ``index_images``."""
         found = self.study(study).index
         assert found is not None, study
-        return {
-            "files": found.files,
-            "options": self._options(
-                run, study, settings.merge(found.options, self.study_run(run, study).index)
-            ),
-        }
+        told = settings.merge(found.options, self.study_run(run, study).index)
+        return {"files": found.files, "options": self._options(run, study, told)} | (
+            {"tables": sorted(found.tables.files)} if found.tables else {}
+        )
 
     def _options(self, run: str, study: str, own: dict[str, Any]) -> dict[str, Any]:
         """Return the options of a study with those of one of its stages on top.
@@ -305,6 +347,7 @@ class Plan(AskingPlan):
     def request(self, run: str, study: str, bench: str, arm: str, model: str) -> dict[str, Any]:
         """Settings of ``build_requests``."""
         here, protocol = self.bench(run, study, bench), self.study(study)
+        column = protocol.arms[arm]
         profile = prompts.profile(self.folder, study, self.study_run(run, study).prompts)
         profile = prompts.only(profile, [n for n in profile["files"] if not n.startswith("judge_")])
         if here.instruction and f"instruction_{here.instruction}" not in profile["files"]:
@@ -313,8 +356,10 @@ class Plan(AskingPlan):
                 f"instruction_{here.instruction}.txt in profile {profile['profile']!r}; write it"
             )
         return {
-            "model": self.reader(run, study, model),
-            "evidence": protocol.arms[arm].evidence,
+            "model": repeats.model_of(self.reader(run, study, model)),
+            "evidence": column.evidence,
+            "item_images": column.images,
+            "options": column.options,
             "n_shown": protocol.retrieve.n_shown if protocol.retrieve else 0,
             "grader": here.grader,
             "thinking": self.thinking(run, study, bench, arm),
@@ -352,6 +397,7 @@ class Plan(AskingPlan):
     def judge_request(self, run: str, study: str, bench: str, judge: str | None = None) -> dict[str, Any]:
         """Settings of ``build_judge_requests``."""
         here, grader = self.study_run(run, study), self.bench(run, study, bench).grader
+        judging = self.study(study).judging
         profile = prompts.profile(self.folder, study, here.prompts)
         if grader not in profile["files"]:
             raise RemeasureError(
@@ -361,8 +407,8 @@ class Plan(AskingPlan):
             "model": judge or self.judge(run, study),
             "grader": grader,
             "gold": self.bench(run, study, bench).gold,
-            "sampling": {"temperature": 0.0},
-            "max_tokens": 1000,
+            "sampling": {"temperature": judging.temperature} if judging.temperature is not None else {},
+            "max_tokens": judging.max_tokens,
             "prompts": prompts.only(profile, [grader, "judge_system"]),
         }
 
@@ -406,15 +452,30 @@ class Plan(AskingPlan):
             "arm": arm,
             "model": self.reader(run, study, model),
             "grader": here.grader,
-            "options": self._options(run, study, here.options),
+            "options": self._grader_options(run, study, here),
             "k": protocol.retrieve.n_shown if protocol.retrieve else None,
             "thinking": self.thinking(run, study, bench, arm),
-            "reader": models[model].title,
+            "reader": self.model(run, model).title,
             "judge": models[self.judge(run, study)].title if self.has_judge(run, study, bench) else None,
             "corpus": self.corpus_name(run, study, bench),
             "bootstrap": self._bootstrap(study),
             "max_judge_failed_share": MAX_JUDGE_FAILED_SHARE,
         }
+
+    def grader_files(self, run: str, study: str, bench: str) -> dict[str, str]:
+        """Return the files that the grader of a bench reads, by name."""
+        return self.bench(run, study, bench).files
+
+    def _grader_options(self, run: str, study: str, bench: settings.Bench) -> dict[str, Any]:
+        """Return the options of a bench's grader; files come with their hashes, where these are known."""
+        options = self._options(run, study, bench.options)
+        if not bench.files:
+            return options
+        hashes = self.catalogue.hashes()
+        files = {
+            name: {"path": path, "sha256": hashes.get(Path(path).name)} for name, path in bench.files.items()
+        }
+        return options | {"files": files}
 
     def table(self, run: str, table: str) -> dict[str, Any]:
         """Settings of ``make_table``."""
@@ -436,7 +497,13 @@ class Plan(AskingPlan):
             **found,
             "not_comparable": self._not_comparable(run, name),
             "bootstrap": self._bootstrap(name),
+            "max_failed_share": self._max_failed_share(run, name),
+            "allow_failures": here.allow_failures,
         }
+
+    def _max_failed_share(self, run: str, study: str) -> float | None:
+        own = self.study_run(run, study).max_failed_share
+        return self.study(study).max_failed_share if own is None else own
 
     def _check_contrasts(self, study: str) -> None:
         """Stop at an arm that is to be compared and has no cell in any table.
@@ -445,12 +512,12 @@ class Plan(AskingPlan):
             RemeasureError: names the pair and the arm.
         """
         asked = {cell.arm for cell in self.cells if cell.study == study}
-        for pair in self.study(study).contrasts:
-            for arm in pair:
+        for pair in self.study(study).compared:
+            for arm in (pair.first, pair.second):
                 if arm not in asked:
                     raise RemeasureError(
-                        f"{self.folder}/studies/{study}.yaml: contrasts: [{', '.join(pair)}]: arm {arm!r} "
-                        f"has no cell in {self.folder}/cells.tsv; take the pair out or add the cells"
+                        f"{self.folder}/studies/{study}.yaml: contrasts: [{pair.first}, {pair.second}]: arm "
+                        f"{arm!r} has no cell in {self.folder}/cells.tsv; take the pair out or add the cells"
                     )
 
     def _bootstrap(self, study: str) -> dict[str, int]:
@@ -537,6 +604,24 @@ class Plan(AskingPlan):
         if audit is None:
             raise RemeasureError(f"{self.folder}/runs/{run}.yaml: judge_agreement is missing; add it")
         return audit
+
+
+def _found_locally(tables: settings.Tables) -> str | None:
+    """Return the folder that an environment variable leads to; null where the variable is not set.
+
+    Raises:
+        RemeasureError: it is set, and the folder is not there; another place is never taken instead.
+    """
+    root = os.environ.get(tables.environment)
+    if not root:
+        return None
+    folder = f"{root.rstrip('/')}/{tables.folder}"
+    if not Path(folder).is_dir():
+        raise RemeasureError(
+            f"{tables.environment}={root}: {folder} is not a folder; put the tables there, correct the "
+            "variable, or unset it so that they are fetched"
+        )
+    return folder
 
 
 def _without_nulls(section: settings.Settings) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from remeasure import adapters, catalogue, fingerprint, prices
+from remeasure import adapters, catalogue, fingerprint, prices, repeats
 from remeasure.adapters import Adapted
 from remeasure.errors import RemeasureError, did_you_mean
 from remeasure.models import Model
@@ -37,24 +37,29 @@ class AskingPlan:
         raise NotImplementedError
 
     def model(self, run: str, model: str) -> Model:
-        """Return one model of a run.
+        """Return one model of a run, whichever time it is asked.
 
         Raises:
             RemeasureError: the run has none of that name.
         """
-        known = self.run(run).models
-        if model not in known:
+        known, plain = self.run(run).models, repeats.model_of(model)
+        if plain not in known:
             raise RemeasureError(
-                f"{self.folder}/runs/{run}.yaml: no model {model!r}{did_you_mean(model, known)}; known: "
+                f"{self.folder}/runs/{run}.yaml: no model {plain!r}{did_you_mean(plain, known)}; known: "
                 f"{', '.join(known)}"
             )
-        return known[model]
+        return known[plain]
 
     def identity(self, run: str, model: str) -> dict[str, Any]:
         """Return everything that can change a model's answers: weights, code, versions, options.
 
         Addresses, concurrency and time limits are left out: a change of them asks nothing again.
         """
+        plain, number = repeats.parse(model)
+        again = {"repeat": number} if number > 1 else {}
+        return self._identity(run, plain) | again
+
+    def _identity(self, run: str, model: str) -> dict[str, Any]:
         spec = self.model(run, model)
         if spec.server is None:
             return {"served_name": spec.served_name or model, "revision": spec.revision}
@@ -130,10 +135,10 @@ class AskingPlan:
 
     def ask(self, run: str, model: str) -> dict[str, Any]:
         """Settings of ``collect_responses`` that belong to the identity of an answer."""
-        spec = self.model(run, model)
+        spec, plain = self.model(run, model), repeats.model_of(model)
         return {
-            "model": model,
-            "served_name": spec.served_name or model,
+            "model": plain,
+            "served_name": spec.served_name or plain,
             "identity": self.identity(run, model),
             "max_failed_share": spec.max_failed_share,
         }
@@ -179,7 +184,7 @@ class AskingPlan:
         """Settings of ``estimate_cost`` for a reader."""
         row = self.price_row(run, model)
         return {
-            "model": model,
+            "model": repeats.model_of(model),
             "identity": self.identity(run, model),
             "price": {"name": self.model(run, model).price} | msgspec.to_builtins(row) if row else None,
         }
@@ -221,7 +226,8 @@ class AskingPlan:
         if spec.imported is None:
             return None
         path = spec.imported.path
-        for name, value in {"study": study, "bench": bench, "arm": arm}.items():
+        number = str(repeats.parse(model)[1])
+        for name, value in {"study": study, "bench": bench, "arm": arm, "repeat": number}.items():
             path = path.replace(f"{{{name}}}", value)
         return path
 

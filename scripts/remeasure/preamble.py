@@ -158,12 +158,13 @@ def _check_cell(run: str, plan: Plan, cell: Cell, made: set[str], place: str) ->
         _check_options(
             lambda given: convert(given, kind, Path("options of index")), told["options"], place, cell
         )
-        source = plan.source(run, cell.study)
-        if source not in made and not Path(source).exists():
-            raise RemeasureError(
-                f"{place}: studies.{cell.study}.source: {source} is not there; put the images there or "
-                "correct the path"
-            )
+        tables = plan.tables_of(run, cell.study).values()
+        for source in tables or [plan.source(run, cell.study)]:
+            if source not in made and not Path(source).exists():
+                raise RemeasureError(
+                    f"{place}: studies.{cell.study}.source: {source} is not there; put {'it' if tables else 'the images'} "
+                    "there or correct the path"
+                )
     elif corpus is None and (here.items is None or study.arms[cell.arm].retriever):
         raise RemeasureError(f"{place}: studies.{cell.study}.corpus: is missing; name one")
     elif here.items is None and plan.corpus(run, corpus).facts is None:
@@ -187,6 +188,12 @@ def _check_cell(run: str, plan: Plan, cell: Cell, made: set[str], place: str) ->
             raise RemeasureError(
                 f"{place}: studies.{cell.study}.prompts: no source {path}{did_you_mean(path, made)}; add it "
                 "to config/sources_by_hand.tsv or correct elsewhere.yaml of the profile"
+            )
+    for name, path in plan.grader_files(run, cell.study, cell.bench).items():
+        if path not in made and (path.startswith("results/") or not Path(path).is_file()):
+            raise RemeasureError(
+                f"{place}: studies.{cell.study}: benches.{cell.bench}.files.{name}: {path} is not there and no "
+                f"source{did_you_mean(path, made)}; correct the path"
             )
     plan.published_sha256(cell.table)
     if plan.has_judge(run, cell.study, cell.bench):

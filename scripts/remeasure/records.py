@@ -220,6 +220,37 @@ class Reading(Record, kw_only=True):
     reason: str
     scores: dict[str, float | None] = {}
     """Of its further metrics, by name."""
+    weights: dict[str, int] = {}
+    """How often a score counts in the mean of its metric, such as the points that it is the share of; 1 where
+    nothing stands here."""
+
+
+class Failed(Record, kw_only=True):
+    """An answer that there is not, or not in full."""
+
+    item_id: str
+    role: Literal["reader", "judge"]
+    kind: str
+    """Class of the failure (``failing.KINDS``)."""
+    error: str | None
+    """What was said about it."""
+
+
+class ShownLine(Record, kw_only=True):
+    """A line of what a grader took out of an answer or compared it with, for people to see."""
+
+    text: str
+    mark: Literal["yes", "no"] | None = None
+    """Whether it decided for or against; null: neither."""
+    note: str = ""
+    """Why, or a number."""
+
+
+class Shown(Record, kw_only=True):
+    """Such lines under a title."""
+
+    title: str
+    lines: tuple[ShownLine, ...]
 
 
 class Mark(Record, kw_only=True):
@@ -260,14 +291,20 @@ class Graded(Record, kw_only=True):
     counts: dict[str, int] = {}
     """Further things counted in the unit's answers; summed up in the cell."""
     marks: tuple[Mark, ...] = ()
+    shown: tuple[Shown, ...] = ()
+    """What was taken out of the answer and how it fared, for the page."""
+    failed: tuple[Failed, ...] = ()
+    """Answers of readers and judges that there are not, or not in full."""
 
 
 class Number(Record, kw_only=True):
-    """One metric of a cell under one reading; a share of 0 to 1, null where nothing was graded."""
+    """One metric of a cell under one reading; null where nothing was graded."""
 
     value: float | None
+    """A share of 0 to 1, a difference of such, or a number of another scale (``graders.MetricName.kind``). With ``n`` 0 what
+    the original says where nothing was graded."""
     n: int
-    """Units in the denominator."""
+    """Units in the denominator; of a weighted metric the sum of their weights."""
     interval: tuple[float, float] | None = None
     interval_method: str
 
@@ -313,6 +350,10 @@ class Score(Record, kw_only=True):
     verdicts_strict: dict[str, int]
     counts: dict[str, int] = {}
     """What the grader counted further (``Graded.counts``)."""
+    failed: dict[str, int] = {}
+    """Count of readers' answers per class of failure."""
+    judge_failed: dict[str, int] = {}
+    """Count of judges' replies per class of failure."""
     method: dict[str, str] = {}
     """What the grader worked with: word lists, versions of rules."""
     recall_at_k: float | None = None

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
+from remeasure import repeats
 from remeasure.adapters import Adapted, check_adapted
 from remeasure.encoders import BACKENDS
 from remeasure.errors import RemeasureError, did_you_mean
@@ -100,7 +101,8 @@ class StudyRun(Settings, kw_only=True):
     corpus_of_bench: dict[str, str] = {}
     """Benches whose evidence comes from another corpus."""
     source: str | None = None
-    """Folder or zip store of images that the study's index is made from, where it has one."""
+    """Folder or zip store of images, or folder of tables, that the study's index is made from, where it has
+    one."""
     options: dict[str, Any] = {}
     """Options of the study that differ in this run."""
     index: dict[str, Any] = {}
@@ -127,11 +129,22 @@ class StudyRun(Settings, kw_only=True):
     """What a reader of this run's table must know beside its numbers, after the study's own notes."""
     shards: dict[str, Pieces] = {}
     """Into how many jobs the reader's requests of a bench (``nq``) or a cell (``nq/base``) are split."""
+    repeat: Annotated[int, Meta(ge=1, le=20)] = 1
+    """How often every question is asked; the table shows the first time, the drift between them apart."""
+    max_failed_share: Annotated[float, Meta(ge=0, le=1)] | None = None
+    """Instead of the study's own limit."""
+    allow_failures: bool = False
+    """Whether a table above that limit is published all the same; it says so in its first line."""
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """All models that answer, in the order of the table."""
+        return (self.reader,) if isinstance(self.reader, str) else tuple(self.reader)
 
     @property
     def readers(self) -> tuple[str, ...]:
-        """All models that answer, in the order of the table."""
-        return (self.reader,) if isinstance(self.reader, str) else tuple(self.reader)
+        """As ``models``, once more for every further time that they are asked (``repeats.name``)."""
+        return tuple(repeats.name(model, n) for model in self.models for n in range(1, self.repeat + 1))
 
 
 class Limits(Settings, kw_only=True):
@@ -174,6 +187,10 @@ class Arm(Settings, kw_only=True):
     evidence: str
     retriever: str | None = None
     photo: bool = False
+    images: bool = True
+    """Whether the images of the questions themselves are shown."""
+    options: dict[str, Any] = {}
+    """What the study's messages are told about it."""
 
 
 class Bench(Settings, kw_only=True):
@@ -189,6 +206,10 @@ class Bench(Settings, kw_only=True):
     """What a judge is told to be right: the first reference, or any_of all."""
     options: dict[str, Any] = {}
     """Settings of the grader itself."""
+    files: dict[str, str] = {}
+    """Files that the grader reads, by name."""
+    index: str | None = None
+    """The index file that its items are made from; null: the study's first."""
 
 
 class Retrieve(Settings, kw_only=True):
@@ -198,11 +219,28 @@ class Retrieve(Settings, kw_only=True):
     n_shown: Positive
 
 
+class Tables(Settings, kw_only=True):
+    """Tables with images inside, and where they are looked for."""
+
+    files: Annotated[dict[str, str], Meta(min_length=1)]
+    """Index file to the table that it is made from, a place below the run's `source`."""
+    images: str
+    """Store that the images are put into."""
+    environment: str
+    """Where a run names no `source`: variable that names a folder with ..."""
+    folder: str
+    """... this folder in it. A folder that is not there is an error."""
+    fetched: str
+    """Where neither is given: folder that a rule brings the tables to."""
+
+
 class Index(Settings, kw_only=True):
     """How a study lists the images of the run's `source`; the study's `options` are told to it too."""
 
     files: Annotated[list[str], Meta(min_length=1)]
     """What is written, the file that items are made from first."""
+    tables: Tables | None = None
+    """Null where the source is a folder or store of images."""
     options: dict[str, Any] = {}
     """Settings of the study's index module; a run may lay others on top."""
 
@@ -214,6 +252,24 @@ class Layout(Settings, kw_only=True):
     columns: tuple[Axis, ...] = ("arm",)
     metrics: tuple[str, ...] = ()
     """The metrics that it shows, in this order; none: all that the graders have. Other files have all."""
+
+
+class Contrast(Settings, kw_only=True):
+    """Two arms whose difference is shown: first minus second."""
+
+    first: str
+    second: str
+    name: str | None = None
+    """What the difference is called; null: it has no name."""
+    title: str | None = None
+
+
+class Judging(Settings, kw_only=True):
+    """How a judge is asked."""
+
+    max_tokens: Positive = 1000
+    temperature: float | None = 0.0
+    """Null: it is not sent."""
 
 
 class Sampling(Settings, kw_only=True):
@@ -245,10 +301,21 @@ class Study(Settings, kw_only=True):
     """What listing images and grading must know alike."""
     sampling: Sampling
     arms: dict[str, Arm]
-    contrasts: list[tuple[str, str]] = []
+    contrasts: list[tuple[str, str] | Contrast] = []
     """Pairs of arms whose difference is shown: first minus second."""
+    judging: Judging = Judging()
+    max_failed_share: Annotated[float, Meta(ge=0, le=1)] | None = None
+    """Share of a cell's answers that may have failed before its table is not published; null: no limit."""
     training_sets: list[str] = []
     benches: dict[str, Bench]
+
+    @property
+    def compared(self) -> list[Contrast]:
+        """The pairs of arms whose difference is shown, each with what it is called."""
+        return [
+            pair if isinstance(pair, Contrast) else Contrast(first=pair[0], second=pair[1])
+            for pair in self.contrasts
+        ]
 
 
 class Cell(Settings, kw_only=True):
@@ -265,6 +332,7 @@ LAYOUTS = ("choice",)
 GOLDS = ("first", "any_of")
 UNITS = ("tiles", "passages", "pictures", "lines")
 INDEX_FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*\.jsonl?\Z")
+STORE_FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*\.zip\Z")
 SLUG = re.compile(r"[a-z0-9][a-z0-9_-]*\Z")
 
 
@@ -384,7 +452,7 @@ def _check_readers(study: StudyRun, run: Run, place: str) -> None:
             )
     for pair in study.compare:
         for reader in pair:
-            _known("reader", reader, study.readers, f"{place}.compare")
+            _known("reader", reader, study.models, f"{place}.compare")
     _check_pairs(study.compare, f"{place}.compare")
 
 
@@ -431,11 +499,8 @@ def load_study(folder: Path, name: str) -> Study:
             )
         if arm.retriever is not None and study.retrieve is None:
             raise RemeasureError(f"{path}: retrieve: is missing, and arm {arm_name!r} retrieves; add it")
-    for name in study.index.files if study.index else ():
-        if not INDEX_FILE.match(name):
-            raise RemeasureError(
-                f"{path}: index.files: {name!r}; expected a plain file name that ends in .json or .jsonl"
-            )
+    if study.index:
+        _check_index(study, study.index, path)
     doubled = [axis for axis in study.layout.rows if axis in study.layout.columns]
     if doubled or len({*study.layout.rows}) != len(study.layout.rows):
         raise RemeasureError(f"{path}: layout: an axis stands twice; name each once")
@@ -443,11 +508,29 @@ def load_study(folder: Path, name: str) -> Study:
         _check_shown(study, path)
     for bench_name, bench in study.benches.items():
         check_bench(bench, study, f"{path}: benches.{bench_name}")
-    for first, second in study.contrasts:
-        _known("arm", first, study.arms, f"{path}: contrasts")
-        _known("arm", second, study.arms, f"{path}: contrasts")
-    _check_pairs(study.contrasts, f"{path}: contrasts")
+    for pair in study.compared:
+        _known("arm", pair.first, study.arms, f"{path}: contrasts")
+        _known("arm", pair.second, study.arms, f"{path}: contrasts")
+    _check_pairs([(pair.first, pair.second) for pair in study.compared], f"{path}: contrasts")
     return study
+
+
+def _check_index(study: Study, index: Index, path: Path) -> None:
+    """Check the names of index files, and that benches and tables name such."""
+    for name in index.files:
+        if not INDEX_FILE.match(name):
+            raise RemeasureError(
+                f"{path}: index.files: {name!r}; expected a plain file name that ends in .json or .jsonl"
+            )
+    for name in index.tables.files if index.tables else ():
+        _known("file", name, index.files, f"{path}: index.tables.files")
+    if index.tables and not STORE_FILE.match(index.tables.images):
+        raise RemeasureError(
+            f"{path}: index.tables.images: {index.tables.images!r}; expected a plain file name that ends in .zip"
+        )
+    for name, bench in study.benches.items():
+        if bench.index is not None:
+            _known("file", bench.index, index.files, f"{path}: benches.{name}.index")
 
 
 def _check_shown(study: Study, path: Path) -> None:

@@ -48,6 +48,7 @@ def bootstrap_mean(
     n_resamples: int,
     seed: int,
     groups: Sequence[Hashable] | None = None,
+    weights: Sequence[float] | None = None,
     confidence: float = CONFIDENCE,
 ) -> Interval | None:
     """Return the percentile bootstrap interval of a mean, whole groups resampled where groups are given.
@@ -61,6 +62,7 @@ def bootstrap_mean(
         n_resamples: bootstrap samples.
         seed: of the generator; same seed, same interval.
         groups: shape (n,), cluster of each value; None for independent values.
+        weights: shape (n,), above 0: how often each value counts; None for once.
         confidence: coverage, between 0 and 1.
 
     Returns:
@@ -70,7 +72,11 @@ def bootstrap_mean(
         All groups alike give an interval of no width.
     """
     numbers = np.asarray(values, dtype=np.float64)
-    sums, counts = _by_group(numbers, range(len(numbers)) if groups is None else groups)
+    each = range(len(numbers)) if groups is None else groups
+    sums, counts = _by_group(numbers, each)
+    if weights is not None:
+        own = np.asarray(weights, dtype=np.float64)
+        sums, counts = _by_group(numbers * own, each)[0], _by_group(own, each)[0]
     if len(sums) < 2:
         return None
     kinds, multiplicity = np.unique(np.column_stack([sums, counts]), axis=0, return_counts=True)
@@ -119,24 +125,35 @@ class MeanInterval(NamedTuple):
 
 
 def mean_with_interval(
-    scores: Sequence[float], groups: Sequence[Hashable], *, n_resamples: int, seed: int
+    scores: Sequence[float],
+    groups: Sequence[Hashable],
+    *,
+    n_resamples: int,
+    seed: int,
+    weights: Sequence[float] | None = None,
+    shares: bool = True,
 ) -> MeanInterval:
     """Return the mean of item scores with the interval that fits them.
 
     Wilson for independent rates; a clustered bootstrap where groups repeat; a plain bootstrap for scores
     between 0 and 1. Where all groups have the same rate of 0 or 1, a bootstrap would claim certainty: then
-    Wilson with the number of groups as n.
+    Wilson with the number of groups as n. Scores that are no shares have a bootstrap or, where all are alike,
+    none.
 
     Args:
-        scores: shape (n,), each 0 to 1.
+        scores: shape (n,), each 0 to 1 where they are shares.
         groups: shape (n,), cluster of each item.
         n_resamples: bootstrap samples.
         seed: of the bootstrap.
+        weights: shape (n,), how often each score counts; None for once.
+        shares: whether the scores are shares.
     """
     if not len(scores):
         return MeanInterval(None, None, "undefined: nothing graded")
-    mean = math.fsum(scores) / len(scores)
     n_groups = len(set(groups))
+    if weights is not None or not shares:
+        return _bootstrapped(scores, groups, weights, n_groups, n_resamples, seed)
+    mean = math.fsum(scores) / len(scores)
     if n_groups == len(scores) and all(score in (0, 1) for score in scores):
         return MeanInterval(mean, wilson(math.fsum(scores), len(scores)), "Wilson 95 %")
     if mean in (0, 1):
@@ -145,6 +162,28 @@ def mean_with_interval(
         return MeanInterval(mean, None, "undefined: one group")
     kind = "bootstrap" if n_groups == len(scores) else "clustered bootstrap"
     interval = bootstrap_mean(scores, groups=groups, n_resamples=n_resamples, seed=seed)
+    return MeanInterval(mean, interval, f"{kind} 95 %, {n_resamples} samples, seed {seed}")
+
+
+def _bootstrapped(
+    scores: Sequence[float],
+    groups: Sequence[Hashable],
+    weights: Sequence[float] | None,
+    n_groups: int,
+    n_resamples: int,
+    seed: int,
+) -> MeanInterval:
+    """Return a mean that no formula has an interval for: weighted, or of numbers that are no shares."""
+    own = [1.0] * len(scores) if weights is None else weights
+    mean = math.fsum(s * w for s, w in zip(scores, own, strict=True)) / math.fsum(own)
+    if n_groups < 2:
+        return MeanInterval(mean, None, "undefined: one group")
+    if len(set(scores)) == 1:
+        return MeanInterval(mean, None, "undefined: all alike")
+    interval = bootstrap_mean(scores, groups=groups, weights=weights, n_resamples=n_resamples, seed=seed)
+    words = ["weighted"] if weights is not None else []
+    words += ["clustered"] if n_groups < len(scores) else []
+    kind = " ".join([*words, "bootstrap"])
     return MeanInterval(mean, interval, f"{kind} 95 %, {n_resamples} samples, seed {seed}")
 
 

@@ -142,7 +142,10 @@ class Wiring(Places):
         here = self.plan.study_run(wildcards.run, wildcards.study)
         listed = self.plan.study(wildcards.study).index
         if listed and not here.items:
-            return {"index": f"results/{wildcards.run}/{wildcards.study}/index/{listed.files[0]}"}
+            file = self.plan.index_file(wildcards.study, wildcards.bench)
+            named = {"index": f"results/{wildcards.run}/{wildcards.study}/index/{file}"}
+            store = {"store": self.plan.images(wildcards.run, wildcards.study)} if listed.tables else {}
+            return named | store
         name = self.plan.corpus_name(wildcards.run, wildcards.study, wildcards.bench)
         if name is None:
             return {"own": f"{here.items}/{wildcards.bench}.jsonl"}
@@ -162,6 +165,11 @@ class Wiring(Places):
         """
         path = self.plan.source(run, study)
         return path if lineage.is_made(path) else verified(path)
+
+    def tables(self, run: str, study: str) -> list[Any]:
+        """The tables that a study's index is made from."""
+        tables = self.plan.tables_of(run, study).values()
+        return [path if lineage.is_made(path) else verified(path) for path in tables]
 
     def source_state(self, run: str, study: str) -> str | None:
         """What shows that a file in a folder of images has changed: Snakemake looks at the folder alone.
@@ -318,6 +326,11 @@ class Wiring(Places):
             named["ranking"] = f"{here}/ranking.jsonl"
         return named
 
+    def grader_files(self, wildcards) -> list[Any]:
+        """Files that a bench's grader reads."""
+        files = self.plan.grader_files(wildcards.run, wildcards.study, wildcards.bench)
+        return [verified(path) for path in files.values()]
+
     def cells(self, wildcards, name: str) -> list[str]:
         """One file of every cell of a table."""
         return [
@@ -335,7 +348,12 @@ class Wiring(Places):
         """Where the images of a table's questions lie."""
         studies = dict.fromkeys(cell.study for cell in self.plan.cells_of(wildcards.table))
         listed = [name for name in studies if self.plan.reads_index(wildcards.run, name)]
-        return self.benches(wildcards, "images.zip") + [self.source(wildcards.run, name) for name in listed]
+        return self.benches(wildcards, "images.zip") + [
+            self.plan.images(wildcards.run, name)
+            if self.plan.tables_of(wildcards.run, name)
+            else self.source(wildcards.run, name)
+            for name in listed
+        ]
 
     def stages(self, wildcards) -> list[str]:
         """The records of every stage behind a table."""

@@ -5,11 +5,24 @@ from remeasure.graders.base import Case, Grader, MetricName, Unit, UnitGrader
 from remeasure.graders.choice import MCQ_LETTER
 from remeasure.graders.exact import EM
 from remeasure.graders.judged import JUDGE_ANYOF, JUDGE_OR10, JUDGE_SIMPLEQA, JUDGE_WORLDVQA
+from remeasure.graders.ranked_list import JUDGE_RANKED_LIST, RANKED_LIST
+from remeasure.graders.rubric import JUDGE_RUBRIC
 from remeasure.graders.triplets import TRIPLETS
 
 GRADERS: dict[str, UnitGrader] = {
     grader.name: grader
-    for grader in (EM, MCQ_LETTER, JUDGE_SIMPLEQA, JUDGE_WORLDVQA, JUDGE_OR10, JUDGE_ANYOF, TRIPLETS)
+    for grader in (
+        EM,
+        MCQ_LETTER,
+        JUDGE_SIMPLEQA,
+        JUDGE_WORLDVQA,
+        JUDGE_OR10,
+        JUDGE_ANYOF,
+        TRIPLETS,
+        RANKED_LIST,
+        JUDGE_RANKED_LIST,
+        JUDGE_RUBRIC,
+    )
 }
 
 __all__ = ["GRADERS", "Case", "Grader", "MetricName", "Unit", "UnitGrader", "by_name"]

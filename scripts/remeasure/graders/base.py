@@ -79,6 +79,10 @@ def no_answer(case: Case) -> Reading | None:
     return None
 
 
+Kind = Literal["share", "difference", "number"]
+"""What a unit's score is: 0 to 1, a difference of two such, or a number of a scale of its own, such as a rank."""
+
+
 @dataclass(frozen=True)
 class MetricName:
     """A metric as tables name it."""
@@ -86,6 +90,11 @@ class MetricName:
     name: str
     title: str
     better: Literal["high", "low"] = "high"
+    kind: Kind = "share"
+    if_none: float | None = None
+    """What the original says where no unit is in the denominator; null where it says nothing."""
+    shows_n: bool = False
+    """Whether its number means nothing without its denominator, which then stands beside it."""
 
 
 @dataclass(frozen=True)

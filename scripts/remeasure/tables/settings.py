@@ -5,6 +5,7 @@ from typing import Literal, NamedTuple
 from msgspec import Struct
 
 from remeasure.errors import RemeasureError
+from remeasure.graders.base import Kind
 from remeasure.grading import Bootstrap
 from remeasure.tables.csv_text import decimals
 
@@ -44,6 +45,11 @@ class MetricTitle(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     name: str
     title: str
     better: Literal["high", "low"]
+    kind: Kind = "share"
+    shows_n: bool = False
+    """Whether its denominator stands beside it in the wide table."""
+    if_none: float | None = None
+    """What the original says where nothing is in the denominator."""
 
     @property
     def directed(self) -> str:
@@ -65,6 +71,9 @@ class Pair(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     axis: Literal["arm", "model"]
     first: str
     second: str
+    name: str | None = None
+    """What the difference is called."""
+    title: str | None = None
 
 
 class TableSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -95,6 +104,10 @@ class TableSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     not_comparable: tuple[str, ...]
     """Protocol fields in which the whole run differs from the paper."""
     bootstrap: Bootstrap
+    max_failed_share: float | None = None
+    """Share of a cell's answers that may have failed before the table is not published; null: no limit."""
+    allow_failures: bool = False
+    """Whether it is published all the same."""
     protocol: dict[str, tuple[str, str]] = {}
     """Further protocol fields: ours and the published; those that differ are named."""
 
