@@ -15,8 +15,8 @@ UNKNOWN = "other"
 def kind_of(response: Response) -> str | None:
     """Return the class of a failure: what an executor calls it, or what became of the answer.
 
-    Null for an answer that is whole. An answer that the token limit cut off is a failure here, whether or not a
-    grader looks at what there is of it.
+    Null for an answer that is whole. An answer that the token limit cut off is a failure here, whether or not
+    a grader looks at what there is of it.
     """
     if response.status == "not_sent":
         return MISSING

@@ -162,8 +162,8 @@ def _check_cell(run: str, plan: Plan, cell: Cell, made: set[str], place: str) ->
         for source in tables or [plan.source(run, cell.study)]:
             if source not in made and not Path(source).exists():
                 raise RemeasureError(
-                    f"{place}: studies.{cell.study}.source: {source} is not there; put {'it' if tables else 'the images'} "
-                    "there or correct the path"
+                    f"{place}: studies.{cell.study}.source: {source} is not there; put "
+                    f"{'it' if tables else 'the images'} there or correct the path"
                 )
     elif corpus is None and (here.items is None or study.arms[cell.arm].retriever):
         raise RemeasureError(f"{place}: studies.{cell.study}.corpus: is missing; name one")
@@ -192,8 +192,8 @@ def _check_cell(run: str, plan: Plan, cell: Cell, made: set[str], place: str) ->
     for name, path in plan.grader_files(run, cell.study, cell.bench).items():
         if path not in made and (path.startswith("results/") or not Path(path).is_file()):
             raise RemeasureError(
-                f"{place}: studies.{cell.study}: benches.{cell.bench}.files.{name}: {path} is not there and no "
-                f"source{did_you_mean(path, made)}; correct the path"
+                f"{place}: studies.{cell.study}: benches.{cell.bench}.files.{name}: {path} is not there and "
+                f"no source{did_you_mean(path, made)}; correct the path"
             )
     plan.published_sha256(cell.table)
     if plan.has_judge(run, cell.study, cell.bench):

@@ -301,8 +301,8 @@ class Number(Record, kw_only=True):
     """One metric of a cell under one reading; null where nothing was graded."""
 
     value: float | None
-    """A share of 0 to 1, a difference of such, or a number of another scale (``graders.MetricName.kind``). With ``n`` 0 what
-    the original says where nothing was graded."""
+    """A share of 0 to 1, a difference of such, or a number of another scale (``graders.MetricName.kind``).
+    With ``n`` 0 what the original says where nothing was graded."""
     n: int
     """Units in the denominator; of a weighted metric the sum of their weights."""
     interval: tuple[float, float] | None = None

@@ -526,7 +526,8 @@ def _check_index(study: Study, index: Index, path: Path) -> None:
         _known("file", name, index.files, f"{path}: index.tables.files")
     if index.tables and not STORE_FILE.match(index.tables.images):
         raise RemeasureError(
-            f"{path}: index.tables.images: {index.tables.images!r}; expected a plain file name that ends in .zip"
+            f"{path}: index.tables.images: {index.tables.images!r}; expected a plain file name that ends in "
+            ".zip"
         )
     for name, bench in study.benches.items():
         if bench.index is not None:

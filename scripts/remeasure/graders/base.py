@@ -80,7 +80,7 @@ def no_answer(case: Case) -> Reading | None:
 
 
 Kind = Literal["share", "difference", "number"]
-"""What a unit's score is: 0 to 1, a difference of two such, or a number of a scale of its own, such as a rank."""
+"""What a unit's score is: 0 to 1, a difference of two such, or a number of its own scale, such as a rank."""
 
 
 @dataclass(frozen=True)
