@@ -1,4 +1,4 @@
-"""From a reply to a ranked list of diagnoses: as the original reads it.
+"""From a reply to a ranked list of diagnoses, as the original reads it; ``strict`` stands beside it.
 
 The original strips closed thinking, takes numbered lines, and falls back to inline numbers (only where there
 was thinking) or to lines and semicolons. Every step runs in time linear in the reply.
@@ -10,35 +10,16 @@ Source:
 import re
 from collections.abc import Iterator
 
-from msgspec import Struct
+from remeasure.diagnoses.spans import Kept, Parsed, Span, chosen
+from remeasure.diagnoses.strict_lists import strict
 
-from remeasure.diagnoses.spans import Kept, Span
+__all__ = ["Parsed", "published", "read_published", "strict"]
 
-MOST = 10
-"""Diagnoses asked for; later ones do not count."""
 _OPENING = re.compile(r"<think>", re.IGNORECASE)
 _CLOSING = re.compile(r"</think>", re.IGNORECASE)
 _NUMBERED = re.compile(r"\s*\d+[.)]")
 _INLINE = re.compile(r"(?:^|\s)\d{1,2}[.)]\s+")
 _BREAKS = re.compile(r"[\n;]+")
-
-
-class Parsed(Struct, frozen=True):
-    """What a parser makes of a reply."""
-
-    found: tuple[Span, ...]
-    """Candidates, the most likely first, at most ten; none: the reply is no list."""
-    step: str
-    """Which rule took them out of the reply, or why there are none."""
-    n_doubled: int = 0
-    """Candidates that repeat an earlier one and are dropped."""
-    n_beyond: int = 0
-    """Candidates after the tenth."""
-
-    @property
-    def candidates(self) -> list[str]:
-        """Their texts."""
-        return [span.text for span in self.found]
 
 
 def published(text: str) -> list[str]:
@@ -58,20 +39,6 @@ def read_published(text: str) -> Parsed:
         found, step = list(_broken(kept)), "lines and semicolons"
     found = [span for span in found if span.text]
     return chosen(found, [span.text.lower() for span in found], step)
-
-
-def chosen(found: list[Span], forms: list[str], step: str) -> Parsed:
-    """Return the first ten of which no earlier one has the same form."""
-    first: dict[str, Span] = {}
-    for span, form in zip(found, forms, strict=True):
-        first.setdefault(form, span)
-    distinct = tuple(first.values())
-    return Parsed(
-        found=distinct[:MOST],
-        step=step if distinct else "nothing left to read",
-        n_doubled=len(found) - len(distinct),
-        n_beyond=max(0, len(distinct) - MOST),
-    )
 
 
 def _without_thinking(text: str) -> Kept:

@@ -1,10 +1,13 @@
-"""Pieces of a reply that know where they stand in it, through cuts and trimming."""
+"""Pieces of a reply that know where they stand in it, through cuts and trimming; a list of such pieces."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from msgspec import Struct
+
+MOST = 10
+"""Diagnoses asked for; later ones do not count."""
 
 
 class Span(Struct, frozen=True):
@@ -76,3 +79,35 @@ class Kept:
             (line,) = whole.splitlines()
             yield start, start + len(line)
             start += len(whole)
+
+
+class Parsed(Struct, frozen=True):
+    """What a parser makes of a reply."""
+
+    found: tuple[Span, ...]
+    """Candidates, the most likely first, at most ten; none: the reply is no list."""
+    step: str
+    """Which rule took them out of the reply, or why there are none."""
+    n_doubled: int = 0
+    """Candidates that repeat an earlier one and are dropped."""
+    n_beyond: int = 0
+    """Candidates after the tenth."""
+
+    @property
+    def candidates(self) -> list[str]:
+        """Their texts."""
+        return [span.text for span in self.found]
+
+
+def chosen(found: list[Span], forms: list[str], step: str) -> Parsed:
+    """Return the first ten of which no earlier one has the same form."""
+    first: dict[str, Span] = {}
+    for span, form in zip(found, forms, strict=True):
+        first.setdefault(form, span)
+    distinct = tuple(first.values())
+    return Parsed(
+        found=distinct[:MOST],
+        step=step if distinct else "nothing left to read",
+        n_doubled=len(found) - len(distinct),
+        n_beyond=max(0, len(distinct) - MOST),
+    )
