@@ -64,7 +64,7 @@ class Strict(Struct, frozen=True):
     """Whether it may match a name that it is not equal to."""
 
 
-def hits_published(candidates: Sequence[str], accepted: Sequence[str]) -> list[Hit | None]:
+def hits_published(candidates: Sequence[str], accepted: Sequence[str]) -> tuple[Hit | None, ...]:
     """Return for each candidate by which accepted name it hits; null for a miss.
 
     The first accepted name that matches is taken. Floating-point operations stand in the original's order:
@@ -76,7 +76,7 @@ def hits_published(candidates: Sequence[str], accepted: Sequence[str]) -> list[H
     return _hits(candidates, accepted, plain, _published)
 
 
-def hits_strict(candidates: Sequence[str], accepted: Sequence[str]) -> list[Hit | None]:
+def hits_strict(candidates: Sequence[str], accepted: Sequence[str]) -> tuple[Hit | None, ...]:
     """Return the same under the strict rule."""
     return _hits(candidates, accepted, strict, _strict)
 
@@ -86,7 +86,7 @@ def _hits(
     accepted: Sequence[str],
     prepare: Callable[[str], Plain | Strict],
     match: Callable[[Plain | Strict, Plain | Strict], tuple[str, float | None] | None],
-) -> list[Hit | None]:
+) -> tuple[Hit | None, ...]:
     prepared = [(name, prepare(name)) for name in accepted]
     found: list[Hit | None] = []
     for candidate in candidates:
@@ -97,7 +97,7 @@ def _hits(
                 hit = Hit(how=matched[0], name=name, f1=matched[1])
                 break
         found.append(hit)
-    return found
+    return tuple(found)
 
 
 def plain(name: str) -> Plain:
