@@ -273,7 +273,8 @@ def check_judge(tally: Tally, max_failed_share: float) -> None:
     Raises:
         RemeasureError: names both denominators.
     """
-    n_failed = tally.verdicts["judge_failed"]
+    # Where the headline does not depend on the judge, its failures are counted, and are no verdicts.
+    n_failed = tally.verdicts["judge_failed"] + tally.counts["judge_failed"]
     if tally.n_judged and n_failed / tally.n_judged > max_failed_share:
         raise RemeasureError(
             f"the judge failed on {n_failed} of {tally.n_judged} answers ({n_failed / tally.n_judged:.1%}, "

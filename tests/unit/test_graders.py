@@ -120,6 +120,9 @@ def test_every_grader_names_its_version():
         "judge_or10@1",
         "judge_anyof@1",
         "triplets@1",
+        "ranked_list@1",
+        "judge_ranked_list@1",
+        "judge_rubric@1",
     }
 
 

@@ -14,6 +14,10 @@ SCORES: dict[str, float | None] = {
     "correct_empty": 1.0,
     "incorrect": 0.0,
     "not_attempted": 0.0,
+    "hit_first": 1.0,
+    "hit_later": 0.0,
+    "miss": 0.0,
+    "parse_failed": 0.0,
     "unreadable": 0.0,
     "judge_failed": None,
     "judge_unreadable": None,
@@ -22,6 +26,8 @@ SCORES: dict[str, float | None] = {
 """Every verdict and its score; null leaves the denominator.
 
 ``correct_empty``: an empty answer equals a gold answer that normalises to nothing (the original's trap).
+``hit_first``, ``hit_later``, ``miss``: where the right answer stands in a ranked list; the score is its head's.
+``parse_failed``: the reader's reply is no list; the reader's fault, so it counts as wrong.
 ``unreadable``: the reader's reply shows no choice; the reader's fault, so it counts as wrong.
 ``judge_unreadable``, ``judge_failed``: the judge's fault, so the item is not counted.
 ``ungraded``: there is no answer to grade.

@@ -59,8 +59,8 @@ def further_readings(cells: Mapping[CellKey, Cell]) -> list[str]:
 
 
 def counted(cells: Mapping[CellKey, Cell]) -> list[str]:
-    """Return what the graders counted further, sorted."""
-    return sorted({name for cell in cells.values() for name in cell.score.counts})
+    """Return what the graders counted further, sorted; failures have columns of their own."""
+    return sorted({name for cell in cells.values() for name in cell.score.counts} - set(FAILURES))
 
 
 def methods(cells: Mapping[CellKey, Cell]) -> list[str]:
@@ -85,9 +85,11 @@ def failures(cell: Cell) -> dict[str, int]:
     counts = {status: score.statuses.get(status, 0) for status in STATUSES[1:]}
     return counts | {
         "empty": score.n_empty,
-        "unreadable": score.verdicts_strict.get("unreadable", 0),
-        "judge_failed": score.verdicts.get("judge_failed", 0),
-        "judge_unreadable": score.verdicts_strict.get("judge_unreadable", 0),
+        "unreadable": sum(score.verdicts_strict.get(name, 0) for name in ("unreadable", "parse_failed")),
+        "judge_failed": sum(there.get("judge_failed", 0) for there in (score.verdicts, score.counts)),
+        "judge_unreadable": sum(
+            there.get("judge_unreadable", 0) for there in (score.verdicts_strict, score.counts)
+        ),
     }
 
 
@@ -184,7 +186,7 @@ def row(
         "share_without_answer": settings.scaled(without_answer(cell), 2),
         "n_words_mean": decimals(score.n_words_mean, 2),
         "n_words_median": decimals(score.n_words_median, 1),
-        **{f"count_{name}": n for name, n in score.counts.items()},
+        **{f"count_{name}": n for name, n in score.counts.items() if name not in FAILURES},
         "grader": score.grader,
         "reader": score.reader,
         "judge": score.judge,

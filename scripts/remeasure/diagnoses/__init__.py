@@ -1,0 +1,1 @@
+"""Ranked lists of diagnoses: read out of a reply, matched with the right one, judged."""

@@ -1,0 +1,82 @@
+"""The strict normal form of a disease name: what is the same name, written differently, becomes equal."""
+
+import re
+import unicodedata
+from functools import lru_cache
+
+DESIGNATING = frozenset(("type", "types", "subtype", "stage", "group", "grade", "class", "factor"))
+"""Words behind which a letter or a number tells one disease from another."""
+LONGEST_CACHED = 200
+CACHED = 1 << 13
+_APOSTROPHES = str.maketrans(dict.fromkeys("\u2018\u2019\u201b\u02bc\u02b9\u2032\u00b4`\uff07", "'"))
+# Characters that are not seen: a name with one of them in it is the same name.
+_UNSEEN = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]")
+# Letters that do not decompose, and Greek ones that names spell out.
+_LETTERS = str.maketrans(
+    {"ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "œ": "oe", "ı": "i"}
+    | {"α": "alpha", "β": "beta", "γ": "gamma", "δ": "delta", "ε": "epsilon", "κ": "kappa", "λ": "lambda"}
+)
+_POSSESSIVE = re.compile(r"(?<=\w)'s\b", re.IGNORECASE)
+_DELETED = str.maketrans("", "", "'.")
+_NO_WORD = re.compile(r"[\W_]+")
+_ROMAN = {word: str(n) for n, word in enumerate("i ii iii iv v vi vii viii ix".split(), start=1)}
+
+
+def words(text: str) -> tuple[str, ...]:
+    """Return the words of a name in strict normal form.
+
+    Letters without accents and without case; apostrophes, possessive s, full stops deleted; every other
+    character that is neither a letter nor a digit, hyphen and slash among them, parts words. Articles go, but
+    a letter A stays where it tells diseases apart: at the end, behind a word such as "type", and as a capital
+    inside a name. A Roman number behind such a word becomes Arabic.
+
+    Source:
+        MRareBench card, section 5, STRICT; possessive s, Greek letters, capital A and Roman numbers are ours.
+    """
+    return _short_words(text) if len(text) <= LONGEST_CACHED else _words(text)
+
+
+def form(text: str) -> str:
+    """Return the words as one string."""
+    return " ".join(words(text))
+
+
+def _words(text: str) -> tuple[str, ...]:
+    plain = _UNSEEN.sub("", unicodedata.normalize("NFKC", text.translate(_APOSTROPHES)))
+    plain = _POSSESSIVE.sub("", plain).translate(_DELETED)
+    cased = [word for word in _NO_WORD.sub(" ", _folded(plain)).split(" ") if word]
+    found: list[str] = []
+    for place, word in enumerate(cased):
+        low = word.casefold().translate(_LETTERS)
+        behind = found[-1] if found else ""
+        if _is_article(word, low, place == len(cased) - 1, behind):
+            continue
+        found.append(_ROMAN.get(low, low) if behind in DESIGNATING else low)
+    return tuple(found)
+
+
+def designators(found: tuple[str, ...]) -> frozenset[str]:
+    """Return the words that tell diseases of one name apart: letters, numbers, what is behind "type".
+
+    "hepatitis c": c; "gaucher disease type 3b": 3b; "trisomy 18": 18; "mucopolysaccharidosis ii": 2.
+    """
+    behind = {word for before, word in zip(found, found[1:], strict=False) if before in DESIGNATING}
+    alone = {word for word in found if len(word) == 1 or word in _ROMAN or (len(word) < 3 and word.isdigit())}
+    return frozenset(_ROMAN.get(word, word) for word in behind | alone)
+
+
+_short_words = lru_cache(maxsize=CACHED)(_words)
+
+
+def _folded(text: str) -> str:
+    """Take the accents off."""
+    if text.isascii():
+        return text
+    parts = unicodedata.normalize("NFKD", text)
+    return "".join(character for character in parts if not unicodedata.combining(character))
+
+
+def _is_article(word: str, low: str, is_last: bool, behind: str) -> bool:
+    if low in ("an", "the"):
+        return not is_last
+    return low == "a" and not is_last and behind not in DESIGNATING and (word == "a" or not behind)
