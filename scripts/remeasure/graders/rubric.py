@@ -1,75 +1,192 @@
-"""Evidence points (skeleton: names are binding, grading follows)."""
+"""Evidence points: which an answer states (a judge), what it has in common with them, which images it names.
 
-from remeasure.graders.base import Grader, MetricName, reading
+Readings: ``published`` repeats the original, ``strict`` leaves out what has no whole answer or no verdict
+that can be read, ``zeros`` is ``strict`` with 0 where there is no answer.
+"""
 
-HEADLINE = "hierarchical_required_recall"
-BUCKETS = (
-    "modality",
-    "macro_pattern",
-    "micro_pattern",
-    "other",
-    "cross_image_integration",
-    "diagnostic_attribution",
+import functools
+import importlib.metadata
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+from msgspec import Struct
+
+from remeasure import yaml_files
+from remeasure.errors import RemeasureError
+from remeasure.graders import rubric_readings as readings
+from remeasure.graders.base import Unit
+from remeasure.graders.rubric_metrics import HEADLINE, METRICS
+from remeasure.records import Graded, Item, Metric, Number, Reading, Response
+from remeasure.rubrics import overlap, verdicts
+from remeasure.rubrics.case import Case, case_of
+from remeasure.rubrics.showing import shown
+from remeasure.rubrics.similarity import (
+    EMBEDDING,
+    LEXICAL,
+    MAX_TOKENS,
+    Lexical,
+    Similar,
+    open_embedding,
 )
-BACKENDS = ("lexical", "embedding")
-THRESHOLDS = (0.3, 0.35, 0.4, 0.5, 0.6)
+from remeasure.rubrics.verdicts import Verdicts
+from remeasure.text import strip_thinking
+
+_BLANK = "(blank)"
+_CLOSE = 1e-9
 
 
-def _det(backend: str) -> tuple[MetricName, ...]:
-    names = [f"det_required_recall@{t}" for t in THRESHOLDS] + ["det_required_meanmaxsim"]
-    names += [f"det_optional_recall@{t}" for t in THRESHOLDS] + ["det_optional_meanmaxsim"]
-    names += ["det_mean_sent_groundedness", *(f"det_grounded_ratio@{t}" for t in THRESHOLDS)]
-    names += ["det_image_grounded_meanmaxsim", *(f"det_image_grounded_recall@{t}" for t in THRESHOLDS)]
-    names += ["det_hierarchical_required_recall"]
-    names += [f"det_required_{bucket}_meanmaxsim" for bucket in BUCKETS]
-    names += [f"det_required_{bucket}_recall@{t}" for bucket in BUCKETS for t in THRESHOLDS]
-    return tuple(MetricName(f"{name}_{backend}", f"{name} ({backend})") for name in names)
+class File(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A file that the grader reads."""
+
+    path: str
+    sha256: str | None
+    """Null where nobody says what it must be."""
 
 
-METRICS = (
-    MetricName(HEADLINE, "Hierarchical required recall"),
-    MetricName("required_recall", "Required recall", if_none=0.0),
-    MetricName("optional_recall", "Optional recall", if_none=0.0),
-    MetricName("required_contradiction_rate", "Contradictions", better="low", if_none=0.0),
-    MetricName("full_required_coverage", "Full coverage", if_none=0.0),
-    MetricName("full_hierarchical_required_coverage", "Full hierarchical coverage"),
-    MetricName("hierarchical_required_recall_drop", "Drop by hierarchy", better="low", kind="difference"),
-    MetricName("hier_visual_gate_pass_rate", "Visual gate passed"),
-    MetricName("hier_cross_gate_pass_rate", "Cross gate passed"),
-    MetricName("hier_level1_visual_recall", "Level 1 recall"),
-    MetricName("hier_level2_cross_recall_raw", "Level 2 recall"),
-    MetricName("hier_level2_cross_recall_gated", "Level 2 recall, gated"),
-    MetricName("hier_level3_diag_recall_raw", "Level 3 recall"),
-    MetricName("hier_level3_diag_recall_gated", "Level 3 recall, gated"),
-    *(MetricName(f"required_recall_{bucket}", f"Required recall: {bucket}") for bucket in BUCKETS),
-    *(
-        MetricName(
-            f"judge_vs_det_required_recall_mae_{backend}", f"Judge against det ({backend})", better="low"
-        )
-        for backend in BACKENDS
-    ),
-    MetricName("det_image_coverage", "Images named"),
-    MetricName("det_image_ref_out_of_range_rate", "Images named that are none", better="low"),
-    MetricName("det_image_format_compliance", "Images labelled as asked"),
-    MetricName("det_image_attribution_hallucination_rate", "Images named without ground", better="low"),
-    MetricName("det_image_select_recall", "Decisive images named"),
-    MetricName("det_image_select_precision", "Named images decisive"),
-    MetricName("det_image_attribution_offtarget_rate", "Named images off target", better="low"),
-    *(metric for backend in BACKENDS for metric in _det(backend)),
-    MetricName("infer_fail_rate", "Failed requests", better="low"),
-)
+class Files(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """``files`` of the bench: the sentence model."""
+
+    similarity_model: File
+    similarity_tokenizer: File
 
 
-def _todo(case):
-    return reading("ungraded", "not written yet")
+class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Settings of the grader."""
+
+    files: Files
 
 
-class RubricGrader(Grader):
+class RubricGrader:
+    """Gives a case its recall of evidence points, with and without a judge."""
+
+    name = "judge_rubric"
+    version = 1
+    judged = True
+    compares: ClassVar[bool] = False
+    metrics = METRICS
     headline = HEADLINE
-    compares = False
+    packages: ClassVar[tuple[str, ...]] = ("onnxruntime", "scikit-learn", "scipy", "tokenizers")
+    averaged: ClassVar[tuple[str, ...]] = ()
 
-    def method(self, options):
-        return {}
+    @property
+    def label(self) -> str:
+        """Name and version."""
+        return f"{self.name}@{self.version}"
+
+    def method(self, options: Mapping[str, Any]) -> dict[str, str]:
+        """Return backends and thresholds; files are named, not opened."""
+        files = _options(options).files
+        return {
+            "similarity_lexical": f"tf-idf, words and pairs, stop words of scikit-learn {_version()}",
+            "similarity_embedding": f"{Path(files.similarity_model.path).name}, mean, {MAX_TOKENS} tokens",
+            "similarity_model_sha256": files.similarity_model.sha256 or "any",
+            "similarity_tokenizer_sha256": files.similarity_tokenizer.sha256 or "any",
+            "thresholds": ", ".join(map(str, overlap.THRESHOLDS)),
+            "gates": f"judge: bits; det: cosine of {overlap.HEADLINE_THRESHOLD} or more",
+            "judge_lines": "published: any with yes or no, the rest is no; strict: exactly as asked",
+        }
+
+    def unit_of(self, item: Item) -> str:
+        """Return the case: each is graded alone."""
+        return item.item_id
+
+    def begin(self, options: Mapping[str, Any]) -> Callable[[Unit], Graded]:
+        """Open the sentence model; return the function that grades cases.
+
+        Raises:
+            RemeasureError: an option, a file or a package is missing, or a file is another one.
+        """
+        files = _options(options).files
+        model, tokenizer = (Path(file.path) for file in (files.similarity_model, files.similarity_tokenizer))
+        wanted = {model: files.similarity_model.sha256, tokenizer: files.similarity_tokenizer.sha256}
+        backends = {LEXICAL: Lexical(), EMBEDDING: open_embedding(model, tokenizer, wanted)}
+        return functools.partial(self.grade, backends=backends)
+
+    def check(self, metrics: Mapping[str, Metric]) -> None:
+        """Check that gates only take away, and that the drop is the difference of the two recalls."""
+        for name in ("published", "strict"):
+            found = {metric: _number(number, name) for metric, number in metrics.items()}
+            for level in ("hier_level2_cross_recall", "hier_level3_diag_recall"):
+                raw, gated = found.get(f"{level}_raw"), found.get(f"{level}_gated")
+                if raw and gated and raw.n:
+                    assert (gated.value or 0) <= (raw.value or 0) + _CLOSE, (name, level, raw, gated)
+            flat, drop = found.get("required_recall"), found.get("hierarchical_required_recall_drop")
+            if flat and drop and drop.n:
+                parts = (flat.value or 0) - (found[HEADLINE].value or 0)
+                assert abs(parts - (drop.value or 0)) < _CLOSE, (name, flat, drop)
+
+    def grade(self, unit: Unit, *, backends: Mapping[str, Similar]) -> Graded:
+        """Grade one case.
+
+        Args:
+            unit: the case, its answer, the judge's lines.
+            backends: by name how alike texts are.
+        """
+        (item,), (response,), (reply,) = unit.items, unit.responses, unit.judge
+        case = case_of(item, response, backends)
+        published, strict = readings.published(case, reply), readings.strict(case, reply)
+        bits = _published_bits(case, reply)
+        bits_strict = readings.strict_bits(case, reply)[0] if case.strict.text is not None else None
+        task = case.facts.task_type
+        return Graded(
+            item_id=item.item_id,
+            group=item.group,
+            status=response.status,
+            answer=None if response.text is None else strip_thinking(response.text)[0],
+            grader=self.label,
+            judge_key=reply.key if reply else None,
+            judge_status=reply.status if reply else None,
+            published=published,
+            strict=strict,
+            also={"zeros": readings.zeros(case, strict)},
+            strata={} if task is None else {"task_type": task.strip() or _BLANK},
+            counts=_counts(case, reply, bits, published),
+            shown=shown(case, bits, bits_strict),
+        )
 
 
-JUDGE_RUBRIC = RubricGrader("judge_rubric", 1, True, _todo, _todo, METRICS)
+def _published_bits(case: Case, reply: Response | None) -> Verdicts | None:
+    text = readings.text_of(reply)
+    if case.published is None:
+        return None
+    return verdicts.none(case.rubric) if text is None else verdicts.published(text, case.rubric)
+
+
+def _counts(case: Case, reply: Response | None, bits: Verdicts | None, found: Reading) -> dict[str, int]:
+    """Return what is counted beside the scores: sizes, and what went wrong without being seen in them."""
+    rubric, text = case.rubric, readings.text_of(reply)
+    n_lines = rubric.n_lines if text is None else verdicts.n_lines(text)
+    has_row = case.published is not None
+    return {
+        "points": len(rubric.required) + len(rubric.optional),
+        "required_points": len(rubric.required),
+        "n_judged_required": int(has_row and bool(rubric.required)),
+        "without_required_points": int(not rubric.required),
+        "contradictions": sum(bits.contradicted) if bits else 0,
+        "covered_and_contradicted": bits.n_both if bits else 0,
+        "judge_lines_too_few": int(n_lines < rubric.n_lines),
+        "judge_lines_too_many": int(n_lines > rubric.n_lines),
+        "judged_with_thinking": int(text is not None and case.strict.thought),
+        "answers_without_sentences": int(has_row and not case.said),
+        "lexical_without_words": int(LEXICAL in case.overlaps and case.overlaps[LEXICAL] is None),
+        **readings.n_images_scored(found),
+    }
+
+
+def _options(options: Mapping[str, Any]) -> Options:
+    return yaml_files.convert(dict(options), Options, Path("options of grader judge_rubric"))
+
+
+def _version() -> str:
+    try:
+        return importlib.metadata.version("scikit-learn")
+    except importlib.metadata.PackageNotFoundError:
+        raise RemeasureError("scikit-learn is not installed; run make setup") from None
+
+
+def _number(metric: Metric, reading: str) -> Number:
+    return metric.published if reading == "published" else metric.strict
+
+
+JUDGE_RUBRIC = RubricGrader()

@@ -1,0 +1,1 @@
+"""Evidence points of a case: who says that an answer states them, and what becomes of it."""

@@ -1,0 +1,108 @@
+"""A case with its answer: what graders of evidence points look at, worked out once for all readings."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from remeasure.errors import RemeasureError
+from remeasure.records import Item, Response
+from remeasure.rubrics import overlap, seen
+from remeasure.rubrics.overlap import Overlap
+from remeasure.rubrics.points import Rubric, rubric_of
+from remeasure.rubrics.similarity import NoWords, Similar, lenient
+
+Overlaps = dict[str, Overlap | None]
+"""By backend; null where it cannot be worked out."""
+
+
+class Facts(Struct, frozen=True):
+    """What the items of the study know of a case: a part of ``Item.meta``."""
+
+    points: list[Any]
+    rationale: str | None
+    n_images: int
+    decisive: list[int]
+    supporting: list[int]
+    task_type: str | None = None
+
+
+class Case(Struct, frozen=True):
+    """A case, and its answer as two readings see it."""
+
+    facts: Facts
+    rubric: Rubric
+    response: Response
+    published: str | None
+    """The text that the original grades; null where it has no row."""
+    strict: seen.Strict
+    said: list[str]
+    """Sentences of the published text."""
+    said_strict: list[str]
+    overlaps: Overlaps
+    overlaps_strict: Overlaps
+
+
+def facts_of(item: Item) -> Facts:
+    """Return what an item knows of its case.
+
+    Raises:
+        RemeasureError: something is missing or of another kind.
+    """
+    try:
+        return msgspec.convert(item.meta, Facts)
+    except msgspec.ValidationError as error:
+        raise RemeasureError(
+            f"item {item.item_id!r}: meta: {error}; expected points, rationale, n_images, decisive and "
+            "supporting: delete items.jsonl and rerun, or correct the items"
+        ) from None
+
+
+def case_of(item: Item, response: Response, backends: Mapping[str, Similar]) -> Case:
+    """Compare an answer with its case.
+
+    Args:
+        item: the case.
+        response: the answer.
+        backends: by name how alike texts are.
+    """
+    facts = facts_of(item)
+    rubric = rubric_of(facts.points)
+    published, strict = seen.published(response), seen.strict(response)
+    said, said_strict = (overlap.sentences(text or "") for text in (published, strict.text))
+    gold = overlap.sentences(seen.cell(facts.rationale))
+    gold_strict = overlap.sentences(facts.rationale or "")
+    overlaps: Overlaps = {}
+    if published is not None:
+        overlaps = {name: _published(said, rubric, gold, similar) for name, similar in backends.items()}
+    overlaps_strict: Overlaps = {}
+    if strict.text is not None:
+        is_same = (said, gold) == (said_strict, gold_strict)
+        for name, similar in backends.items():
+            known = overlaps.get(name) if is_same and said else None
+            overlaps_strict[name] = known or _strict(said_strict, rubric, gold_strict, similar)
+    return Case(
+        facts=facts,
+        rubric=rubric,
+        response=response,
+        published=published,
+        strict=strict,
+        said=said,
+        said_strict=said_strict,
+        overlaps=overlaps,
+        overlaps_strict=overlaps_strict,
+    )
+
+
+def _published(said: list[str], rubric: Rubric, gold: list[str], similar: Similar) -> Overlap | None:
+    """Return null where the original would end: no value is better than none of the whole table."""
+    try:
+        return overlap.overlap(said, rubric, gold, similar)
+    except NoWords:
+        return None
+
+
+def _strict(said: list[str], rubric: Rubric, gold: list[str], similar: Similar) -> Overlap:
+    """Return the overlap where an answer without sentences states nothing, and no word is like no word."""
+    return overlap.overlap(said, rubric, gold, lenient(similar)) if said else overlap.silent(rubric)
