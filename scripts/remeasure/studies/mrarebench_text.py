@@ -1,4 +1,4 @@
-"""Texts of MRareBench cells that both the check of the tables and the messages need: the NoDx cut, the findings.
+"""Texts that the check of the tables and the messages both need: the NoDx cut, the findings block.
 
 Source:
     MRareBench card, sections 3.2 (findings block) and 3.3 (established diagnosis, NoDx cut); both are the
@@ -9,16 +9,15 @@ import json
 import re
 from typing import Any, NamedTuple
 
-_ESTABLISHED = r"\s*Established diagnosis:\s*"
-_CUT = re.compile(rf"^{_ESTABLISHED}[^.]*\.\s*", re.IGNORECASE)
-_OPENING = re.compile(_ESTABLISHED, re.IGNORECASE)
+_CUT = re.compile(r"^\s*Established diagnosis:\s*[^.]*\.\s*", re.IGNORECASE)
+_OPENING = re.compile(r"\s*Established diagnosis:", re.IGNORECASE)
 
 
 def without_diagnosis(context: str) -> str:
     r"""Return a context without its leading sentence about the established diagnosis.
 
-    What goes is everything up to the first full stop, wherever that stands, and the white space behind it; the
-    rest is stripped at both ends.
+    What goes is everything up to the first full stop, wherever that stands, and the white space behind it;
+    the rest is stripped at both ends.
 
     Edges:
         A context that does not begin so, or that has no full stop, only loses white space at its ends. A name
@@ -29,13 +28,52 @@ def without_diagnosis(context: str) -> str:
 
 
 def established_line(context: str) -> str | None:
-    """Return what stands on the line of the established diagnosis behind its opening words; null without them.
+    """Return what follows the opening words about the established diagnosis on their line.
 
     Edges:
-        A name that begins on the line below gives that line, since the published cut skips white space, too.
+        Null where the context does not begin with them.
     """
     opening = _OPENING.match(context)
     return None if opening is None else (context[opening.end() :].splitlines() or [""])[0]
+
+
+def leak(context: str, diagnosis: str) -> str | None:
+    """Return why the NoDx cut does not take the diagnosis, or takes more; null where all is well.
+
+    Args:
+        context: of the condition that tells the diagnosis.
+        diagnosis: the name that must not be told.
+    """
+    first = established_line(context)
+    if first is None:
+        return f"does not begin with 'Established diagnosis: NAME.' but with {ascii(context[:40])}"
+    if "." not in first:
+        return (
+            "has no full stop on the line of the established diagnosis: the NoDx cut would take text of the "
+            "case, or nothing"
+        )
+    if names(diagnosis, without_diagnosis(context)):
+        return "still holds final_diagnosis after the NoDx cut"
+    if "." in plain(diagnosis) and not names(diagnosis, cut_off(context)):
+        return (
+            "is cut by NoDx inside the name, which has a full stop as final_diagnosis has, and keeps the rest"
+        )
+    return None
+
+
+def cut_off(context: str) -> str:
+    """Return what the NoDx cut takes away."""
+    return context[: len(context.rstrip()) - len(without_diagnosis(context))]
+
+
+def plain(text: str) -> str:
+    """Return a text as names are looked for: lower case, white space as one space, no stop at the end."""
+    return " ".join(text.casefold().split()).rstrip(". ")
+
+
+def names(diagnosis: str, text: str) -> bool:
+    """Return whether a text holds the name of a diagnosis, whatever the case and the white space."""
+    return plain(diagnosis) in plain(text)
 
 
 class Findings(NamedTuple):
