@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from remeasure.eight_bits import is_deep
 from remeasure.studies import mrarebench_text
 from remeasure.studies.mrarebench_cases import MISSING, DiagnosisCase, EvidenceCase
-from remeasure.studies.mrarebench_rows import FINDINGS, cut_off, parsed, plain
+from remeasure.studies.mrarebench_rows import FINDINGS, parsed
 
 _READS = "published reading: "
 _MISSING: dict[str, str] = {
@@ -72,10 +72,8 @@ class Facts:
             self._counts["evidence points without text are left out"] += n
         outside = [number for number in case.supporting if not 1 <= number <= len(case.images)]
         self._counts["supporting ids name an image that there is not"] += bool(outside)
-        cut = cut_off(case.context, mrarebench_text.without_diagnosis(case.context))
-        self._counts["the established diagnosis is worded otherwise than final_diagnosis"] += plain(
-            case.diagnosis
-        ) not in plain(cut)
+        if not mrarebench_text.names(case.diagnosis, mrarebench_text.cut_off(case.context)):
+            self._counts["the established diagnosis is worded otherwise than final_diagnosis"] += 1
 
     def counted(self) -> dict[str, int]:
         """Return what was counted, by sentence."""

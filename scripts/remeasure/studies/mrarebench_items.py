@@ -56,110 +56,103 @@ def _evidence(row: EvidenceCase) -> Item:
     return Item(item_id=row.item_id, question=row.question, group=row.group, meta=row.joined | meta)
 
 
-class _DiagnosisMeta(Record, kw_only=True):
-    """What messages and graders need of an item of the bench `diagnosis`."""
+class _Meta(msgspec.Struct, frozen=True, kw_only=True):
+    """What messages and graders need of an item; it may have further keys."""
 
     context: str
-    findings: str | None
     index: str | None = None
+
+
+class _DiagnosisMeta(_Meta, kw_only=True):
+    findings: str | None
 
 
 class _PointMeta(Record, kw_only=True):
     point: str
-    image: str
+    image: str = ""
     credit: Literal["required", "optional"]
-    category: str
+    category: str = ""
 
 
-class _EvidenceMeta(msgspec.Struct, frozen=True, kw_only=True):
-    """What messages and graders need of an item of the bench `evidence`; it may have further keys."""
-
-    context: str
+class _EvidenceMeta(_Meta, kw_only=True):
     diagnosis: str
     rationale: str
     points: list[_PointMeta]
-    labels: list[str]
-    n_images: int
-    decisive: list[int]
-    supporting: list[int]
-    task_type: str | None
-    index: str | None = None
+    labels: list[str] | None = None
+    n_images: int | None = None
+    decisive: list[int] = []
+    supporting: list[int] = []
+    task_type: str | None = None
 
 
 def units(found: Iterable[Item]) -> Iterator[tuple[Item, ...]]:
-    """Yield a user's own items, each alone.
+    """Yield a user's own items, each alone, with what may be left out of their meta filled in.
 
-    What has `points` in its meta is one of the bench `evidence`, all else of `diagnosis`; a file has one kind.
+    What has `points` in its meta is of the bench `evidence`, all else of `diagnosis`; a file has one kind.
 
     Raises:
-        RemeasureError: an item lacks something that messages or graders need, or an id does not fit its
-            images; names item and key.
+        RemeasureError: an item lacks something that messages or graders need, its diagnosis cannot be
+            withheld, or a number names an image that it has not; names item and key.
     """
     first: Item | None = None
     for item in found:
         first = first or item
         if ("points" in item.meta) != ("points" in first.meta):
             raise RemeasureError(
-                f"item {item.item_id!r}: {'has' if 'points' in item.meta else 'lacks'} meta.points, the first "
-                f"item {first.item_id!r} does not do so; put items of diagnosis and evidence into files of their "
-                "own"
+                f"item {item.item_id!r}: {'has' if 'points' in item.meta else 'lacks'} meta.points, other "
+                f"than the first item {first.item_id!r}; put items of diagnosis and of evidence into files of "
+                "their own"
             )
-        if "points" in item.meta:
-            _check_evidence(item, _decoded(item, _EvidenceMeta))
-        else:
-            _check_diagnosis(item, _decoded(item, _DiagnosisMeta))
-        yield (item,)
+        if not item.images or not item.question.strip():
+            raise _refused(item, f"has {len(item.images)} images and question {item.question!r}, needs both")
+        own = _own_evidence(item) if "points" in item.meta else _own_diagnosis(item)
+        yield (msgspec.structs.replace(item, meta=item.meta | msgspec.to_builtins(own)),)
 
 
 def _decoded(item: Item, kind: type[Any]) -> Any:
     try:
-        return msgspec.convert(item.meta, kind)
+        own = msgspec.convert(item.meta, kind)
     except msgspec.ValidationError as error:
-        said = str(error).replace("$.", "meta.").replace("`$`", "`meta`")
+        said = str(error).replace("`$.", "`meta.").replace("`$`", "`meta`")
         raise _refused(item, said) from None
+    return own if own.index is not None else msgspec.structs.replace(own, index=item.item_id)
 
 
 def _refused(item: Item, said: str) -> RemeasureError:
     return RemeasureError(f"item {item.item_id!r}: {said}; correct the question file (docs/mrarebench.md)")
 
 
-def _check_diagnosis(item: Item, meta: _DiagnosisMeta) -> None:
+def _own_diagnosis(item: Item) -> _DiagnosisMeta:
+    meta = _decoded(item, _DiagnosisMeta)
     if not meta.context.strip():
         raise _refused(item, "meta.context is empty, expected the case")
     if meta.findings is not None and not meta.findings.strip():
         raise _refused(item, "meta.findings is empty, expected the imaging findings, or null")
     if not item.references:
         raise _refused(item, "has no references, expected the diagnosis and its other names")
-    _check_images(item)
+    return meta
 
 
-def _check_evidence(item: Item, meta: _EvidenceMeta) -> None:
-    _check_images(item)
-    if item.references:
-        raise _refused(item, "has references, but answers are judged by meta.points; leave them out")
+def _own_evidence(item: Item) -> _EvidenceMeta:
+    meta, n_images = _decoded(item, _EvidenceMeta), len(item.images)
     for name in ("context", "diagnosis", "rationale"):
         if not getattr(meta, name).strip():
             raise _refused(item, f"meta.{name} is empty")
-    problems = mrarebench_text.leaks(meta.context, meta.diagnosis)
-    if problems:
-        raise _refused(item, f"meta.context {problems[0]}")
-    if not any(point.credit == "required" for point in meta.points):
-        raise _refused(item, f"none of its {len(meta.points)} points is required, expected at least one")
+    if (said := mrarebench_text.leak(meta.context, meta.diagnosis)) is not None:
+        raise _refused(item, f"meta.context {said.replace('final_diagnosis', 'meta.diagnosis')}")
+    if mrarebench_text.names(meta.diagnosis, item.question):
+        raise _refused(item, "the question holds meta.diagnosis, and NoDx asks it, too")
     if any(not point.point.strip() for point in meta.points):
         raise _refused(item, "meta.points has one without text")
-    n_images = len(item.images)
-    if meta.n_images != n_images or len(meta.labels) != n_images or not all(map(str.strip, meta.labels)):
+    if not any(point.credit == "required" for point in meta.points):
+        raise _refused(item, f"none of its {len(meta.points)} points is required, expected at least one")
+    labels = [f"Image {n}" for n in range(1, n_images + 1)] if meta.labels is None else meta.labels
+    if len(labels) != n_images or meta.n_images not in (None, n_images) or not all(map(str.strip, labels)):
         raise _refused(
             item,
-            f"has {n_images} images, meta.n_images {meta.n_images} and {len(meta.labels)} labels; expected as "
-            "many of each, and no empty label",
+            f"has {n_images} images, {len(labels)} labels and meta.n_images {meta.n_images}; expected as many "
+            "of each, and no empty label",
         )
     if outside := [number for number in meta.decisive if not 1 <= number <= n_images]:
         raise _refused(item, f"meta.decisive names image {outside[0]}, there are 1 to {n_images}")
-
-
-def _check_images(item: Item) -> None:
-    if not item.images:
-        raise _refused(item, "has no image, expected at least one")
-    if not item.question.strip():
-        raise _refused(item, "has an empty question")
+    return msgspec.structs.replace(meta, labels=labels, n_images=n_images)
