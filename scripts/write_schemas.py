@@ -6,9 +6,9 @@ from pathlib import Path
 
 import msgspec
 
-from remeasure import cli, estimates, files, prices, records, settings
+from remeasure import cli, estimates, files, prices, records, settings, table_report
 from remeasure.errors import RemeasureError
-from remeasure.studies import tosc_report, tosc_triplets
+from remeasure.studies import mrarebench_cases, tosc_report, tosc_triplets
 
 FOLDER = Path(__file__).resolve().parent.parent / "config" / "schema"
 
@@ -22,6 +22,7 @@ def schemas() -> dict[str, str]:
     ]
     kinds += [settings.Run, settings.Study, estimates.Estimate, prices.PriceRow]
     kinds += [tosc_triplets.Triplet, tosc_triplets.Insertion, tosc_report.IndexReport]
+    kinds += [mrarebench_cases.DiagnosisCase, mrarebench_cases.EvidenceCase, table_report.TablesReport]
     texts = {}
     for kind in kinds:
         encoded = msgspec.json.encode(msgspec.json.schema(kind), order="sorted")

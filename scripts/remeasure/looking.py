@@ -28,7 +28,7 @@ _WAY = 2
 # Larger images are decoded one at a time, so that memory does not grow with the number of threads.
 _LARGE_PX = 8_000_000
 # What Pillow raises for broken files; which one depends on the format and on where the damage lies.
-_BROKEN = (
+BROKEN = (
     OSError,
     ValueError,
     SyntaxError,
@@ -116,7 +116,7 @@ def _decode(data: bytes, facts: image_check.ImageFacts) -> tuple[str, bool]:
             return image.mode, is_transparent(image)
         except Image.DecompressionBombError as error:
             raise RemeasureError(f"is too large to be decoded ({error})") from None
-        except _BROKEN as error:
+        except BROKEN as error:
             said = " ".join(str(error).split()) or type(error).__name__
             raise RemeasureError(f"cannot be decoded to the end ({said[:200]})") from None
 
