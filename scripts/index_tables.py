@@ -86,9 +86,9 @@ def _report_out(settings: Settings, args: argparse.Namespace, outs: dict[str, Pa
     rest = [name for name in settings.files if name not in settings.tables]
     if list(outs) != settings.files or len(args.tables) != len(settings.tables) or len(rest) != 1:
         raise RemeasureError(
-            f"--out names {', '.join(outs)} before the store, --tables {len(args.tables)} tables; the settings "
-            f"name {', '.join(settings.files)} and {len(settings.tables)} tables; give the same names in order, "
-            "one of them the report"
+            f"--out names {', '.join(outs)} before the store, --tables {len(args.tables)} tables; settings "
+            f"name {', '.join(settings.files)} and {len(settings.tables)} tables; give the same names in "
+            "order, one of them the report"
         )
     return outs[rest[0]]
 

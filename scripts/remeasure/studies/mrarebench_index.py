@@ -93,6 +93,6 @@ class Reader:
         return (
             f"has {n_rows} rows, {expected} were expected; MMRareBench is another benchmark (four tracks, "
             "about 1,700 items) with a file of the same name: take the one of junzhin/MRareBench, whose "
-            "evidence file is called FULL609 and has 608 rows. For a table of your own say how many, or null for "
-            f"any number: `index: {{expected: {{{file}: null}}}}` of the study in the run"
+            "evidence file is called FULL609 and has 608 rows. For a table of your own say how many, or "
+            f"null for any number: `index: {{expected: {{{file}: null}}}}` of the study in the run"
         )

@@ -100,8 +100,8 @@ def units(found: Iterable[Item]) -> Iterator[tuple[Item, ...]]:
         if ("points" in item.meta) != ("points" in first.meta):
             raise RemeasureError(
                 f"item {item.item_id!r}: {'has' if 'points' in item.meta else 'lacks'} meta.points, other "
-                f"than the first item {first.item_id!r}; put items of diagnosis and of evidence into files of "
-                "their own"
+                f"than the first item {first.item_id!r}; put items of diagnosis and of evidence into files "
+                "of their own"
             )
         if not item.images or not item.question.strip():
             raise _refused(item, f"has {len(item.images)} images and question {item.question!r}, needs both")
@@ -150,8 +150,8 @@ def _own_evidence(item: Item) -> _EvidenceMeta:
     if len(labels) != n_images or meta.n_images not in (None, n_images) or not all(map(str.strip, labels)):
         raise _refused(
             item,
-            f"has {n_images} images, {len(labels)} labels and meta.n_images {meta.n_images}; expected as many "
-            "of each, and no empty label",
+            f"has {n_images} images, {len(labels)} labels and meta.n_images {meta.n_images}; expected as "
+            "many of each, and no empty label",
         )
     if outside := [number for number in meta.decisive if not 1 <= number <= n_images]:
         raise _refused(item, f"meta.decisive names image {outside[0]}, there are 1 to {n_images}")
