@@ -368,7 +368,7 @@ class Plan(AskingPlan):
             "instruction": here.instruction,
             "layout": here.layout,
             "prompts": profile,
-        }
+        } | self.image_detail(run, model)
 
     def taken(self, study: str, profile: str, module: str) -> dict[str, Any]:
         """Settings of ``take_prompts``; the module is a source."""

@@ -91,8 +91,9 @@ def _arm(cell: Cell) -> DiagnosisArm | EvidenceArm:
         return msgspec.convert(cell.options, kind)
     except msgspec.ValidationError as error:
         raise RemeasureError(
-            f"options {json.dumps(cell.options, sort_keys=True)} of an arm: {error}; expected findings and basis "
-            "(diagnosis track), or diagnosis (evidence track): correct arms in config/studies/mrarebench.yaml"
+            f"options {json.dumps(cell.options, sort_keys=True)} of an arm: {error}; expected findings and "
+            "basis (diagnosis track), or diagnosis (evidence track): correct arms in "
+            "config/studies/mrarebench.yaml"
         ) from None
 
 
@@ -144,8 +145,8 @@ def judge_messages(item: Item, response: Response, cell: JudgeCell) -> list[dict
     kinds = {"judge_ranked_list": _ranked_list, "judge_rubric": _rubric}
     if cell.grader not in kinds:
         raise RemeasureError(
-            f"judge prompt {cell.grader!r} is none of MRareBench's; there are {', '.join(kinds)}: correct the "
-            "grader in config/studies/mrarebench.yaml"
+            f"judge prompt {cell.grader!r} is none of MRareBench's; there are {', '.join(kinds)}: correct "
+            "the grader in config/studies/mrarebench.yaml"
         )
     values, case = kinds[cell.grader](item, _as_read(response))
     values["case_json"] = json.dumps(case, ensure_ascii=False).translate(_LINE_ENDS)
