@@ -232,7 +232,7 @@ class _Known:
         spelled = _spelled(node.value)
         if node.conversion != -1 or node.format_spec is not None or spelled not in self._known:
             raise RemeasureError(
-                f"{self.where}: expression {spelled[:80]!r} in line {node.lineno} is not known"
+                f"{self.where}: expression {spelled[:80]!r} is not known"
                 f"{did_you_mean(spelled[:80], self._known)}; known: {', '.join(self._known) or 'none'}; "
                 "correct taken.yaml"
             )

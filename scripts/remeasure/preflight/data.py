@@ -76,23 +76,15 @@ def _needed(plan: Plan, run: str, targets: list[Target]) -> list[str]:
         paths.append(corpus.tokenizer)
     for encoder in _encoders(plan, run, targets):
         paths += plan.weights(run, encoder).values()
-    for study in plan.run(run).studies:
-        paths += _named_by(plan, run, study)
-    below = f"{FOLDER}/"
-    names = {path.removeprefix(below) for path in paths if path.startswith(below)}
+    for name, study in plan.run(run).studies.items():
+        tables = plan.tables_of(run, name) if plan.reads_index(run, name) else {}
+        paths += [*(tables.values() or [study.source or ""]), *plan.prompts_elsewhere(run, name)]
+    for cell in (cell for cell in plan.cells if cell.study in plan.run(run).studies):
+        paths += plan.grader_files(run, cell.study, cell.bench).values()
+    names = {path.removeprefix(f"{FOLDER}/") for path in paths if path.startswith(f"{FOLDER}/")}
     while more := {raw for name in names & BUILT.keys() for raw in BUILT[name].made_from} - names:
         names |= more
     return sorted(names)
-
-
-def _named_by(plan: Plan, run: str, study: str) -> list[str]:
-    """Return what a study names itself: images or tables, files of its graders, wordings."""
-    source = plan.run(run).studies[study].source
-    tables = plan.tables_of(run, study).values() if plan.reads_index(run, study) else ()
-    named = list(tables) or ([source] if source else [])
-    for bench in dict.fromkeys(cell.bench for cell in plan.cells if cell.study == study):
-        named += plan.grader_files(run, study, bench).values()
-    return [*named, *plan.prompts_elsewhere(run, study)]
 
 
 def _encoders(plan: Plan, run: str, targets: list[Target]) -> list[str]:
