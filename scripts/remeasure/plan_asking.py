@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from remeasure import adapters, catalogue, fingerprint, prices, repeats
+from remeasure import adapters, catalogue, fingerprint, prices, repeats, requests
 from remeasure.adapters import Adapted
 from remeasure.errors import RemeasureError, did_you_mean
 from remeasure.models import Model
@@ -150,6 +150,22 @@ class AskingPlan:
     def ask_judge(self, run: str, study: str) -> dict[str, Any]:
         """Settings of ``collect_responses`` for the study's judge; there may be no answer to judge."""
         return self.ask(run, self.judge(run, study)) | {"may_be_empty": True}
+
+    def image_detail(self, run: str, model: str) -> dict[str, str]:
+        """Return what a model is asked for with every image; nothing where the run says nothing.
+
+        Raises:
+            RemeasureError: its endpoint has no word for it.
+        """
+        spec = self.model(run, model)
+        if spec.image_detail is None:
+            return {}
+        if not requests.dialect_of(spec.dialect).image_detail:
+            raise RemeasureError(
+                f"{self.folder}/runs/{run}.yaml: models.{repeats.model_of(model)}.image_detail: dialect "
+                f"{spec.dialect!r} cannot express it; take it out, or say which dialect the endpoint speaks"
+            )
+        return {"image_detail": spec.image_detail}
 
     def price_row(self, run: str, model: str) -> prices.PriceRow | None:
         """Return the price row of a model; null where it names none or its answers are there already."""

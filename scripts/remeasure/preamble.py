@@ -61,7 +61,7 @@ def check_run(run: str, plan: Plan) -> None:
     """
     place = f"{plan.folder}/runs/{run}.yaml"
     made = {f"results/sources/{name}" for name in (*plan.catalogue.hashes(), *BUILT)}
-    made |= plan.catalogue.by_hand().keys()
+    made |= plan.catalogue.by_hand().keys() | plan.catalogue.by_url().keys()
     _check_models(run, plan, made, place)
     _check_adapted(run, plan, made, place)
     _check_corpora(run, plan, made, place)
@@ -187,7 +187,7 @@ def _check_cell(run: str, plan: Plan, cell: Cell, made: set[str], place: str) ->
         if path not in made:
             raise RemeasureError(
                 f"{place}: studies.{cell.study}.prompts: no source {path}{did_you_mean(path, made)}; add it "
-                "to config/sources_by_hand.tsv or correct elsewhere.yaml of the profile"
+                "to config/sources_by_hand.tsv, or correct elsewhere.yaml of the profile"
             )
     for name, path in plan.grader_files(run, cell.study, cell.bench).items():
         if path not in made and (path.startswith("results/") or not Path(path).is_file()):

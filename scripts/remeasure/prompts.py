@@ -57,7 +57,10 @@ def load(files: PromptFiles) -> dict[str, str]:
         if found != files.sha256[name]:
             repair = "rerun from the workflow, or restore the file"
             if is_elsewhere(path):
-                repair = "put the right wording there to the byte: config/sources_by_hand.tsv describes it"
+                repair = (
+                    "put the right wording there to the byte: config/sources_by_hand.tsv describes it; where "
+                    "a rule makes it, delete it and rerun"
+                )
             raise RemeasureError(
                 f"{path}: prompt {name!r} has SHA-256 {found[:12]}…, the settings say "
                 f"{files.sha256[name][:12]}…; {repair}"

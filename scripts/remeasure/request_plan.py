@@ -179,7 +179,7 @@ class Planner:
 
         def check(body: dict[str, Any], where: str) -> None:
             # What can be expressed depends on the words that are there, and of the switch on its value.
-            words = (*body, body.get("thinking"))
+            words = (*body, body.get("thinking"), *requests.details(body))
             if words in fine:
                 return
             fine.add(words)

@@ -50,6 +50,8 @@ class Dialect(Record, kw_only=True):
     """Neutral word to the word on the wire, for all words but model, messages and thinking."""
     thinking: Literal["chat_template_kwargs"] | None
     """Where the thinking switch goes; null where the endpoint has none."""
+    image_detail: bool = False
+    """Whether an image may say how much detail of it is looked at."""
 
 
 def read_dialects(path: Path = DIALECTS) -> dict[str, Dialect]:
@@ -174,6 +176,30 @@ def image_refs(body: dict[str, Any]) -> Iterator[ImageRef]:
             yield images.from_url(url)
 
 
+def details(body: dict[str, Any]) -> list[str]:
+    """Return what the images of a body say of the detail that is looked at, each word once, sorted."""
+    images_of = (part["image_url"] for part in _parts(body) if part.get("type") == "image_url")
+    return sorted({place["detail"] for place in images_of if "detail" in place})
+
+
+def with_detail(messages: list[dict[str, Any]], detail: str | None) -> list[dict[str, Any]]:
+    """Return messages whose images say how much detail is looked at; as they are where that is null."""
+
+    def told(part: dict[str, Any]) -> dict[str, Any]:
+        if part.get("type") != "image_url":
+            return part
+        return part | {"image_url": part["image_url"] | {"detail": detail}}
+
+    if detail is None:
+        return messages
+    return [
+        message | {"content": list(map(told, message["content"]))}
+        if isinstance(message.get("content"), list)
+        else message
+        for message in messages
+    ]
+
+
 def with_image_urls(body: dict[str, Any], url_of: Callable[[ImageRef], str]) -> dict[str, Any]:
     """Return a copy of the body with every image reference replaced by ``url_of(reference)``."""
 
@@ -233,6 +259,8 @@ def translate(
         Page-image card 1.4: with thinking on, the published runs sent nothing to a model that thinks by
         default, with thinking off the chat-template argument ``enable_thinking=false``.
     """
+    if not dialect.image_detail and (said := details(body)):
+        raise _not_expressible("image_detail", said[0], dialect)
     wire: dict[str, Any] = {"model": served_name, "messages": body["messages"]}
     for word, value in body.items():
         if word in ("model", "messages"):

@@ -26,15 +26,21 @@ def check(plan: Plan, run: str, targets: list[Target], root: Path) -> Group:
     """Hash every source that a run needs and that is there, count what is not, look at disk and folders."""
     sizes, hashes = plan.catalogue.sizes(), plan.catalogue.hashes()
     by_hand = {source.name for source in plan.catalogue.by_hand().values()}
+    unpinned = {source.name: source for source in plan.catalogue.unpinned().values()}
     needed = [name for name in _needed(plan, run, targets) if name not in by_hand]
     there = [name for name in needed if (root / FOLDER / name).exists()]
     wrong = [problem for name in there if (problem := _problem_of(root, name, hashes.get(name)))]
     missing_by_hand, n_by_hand = _by_hand(plan, run, root)
     wrong += missing_by_hand
-    unknown = [name for name in needed if name not in there and name not in hashes and name not in BUILT]
-    wrong += [f"{FOLDER}/{name}: no rule brings or makes it; correct what names it" for name in unknown]
+    lacking = [name for name in needed if name not in there and name not in hashes and name not in BUILT]
+    wrong += [
+        unpinned[name].problem()
+        if name in unpinned
+        else f"{FOLDER}/{name}: no rule brings or makes it; correct what names it"
+        for name in lacking
+    ]
     missing = [name for name in needed if name in hashes and name not in there]
-    fetch_bytes = sum(sizes[name] for name in missing)
+    fetch_bytes = sum(sizes.get(name, 0) for name in missing)
     said = [f"{plural(len(there), 'source')} hashed"]
     if missing:
         said.append(f"{plural(len(missing), 'source')} to fetch, {_mb(fetch_bytes)} and what surrounds them")
@@ -70,9 +76,12 @@ def _needed(plan: Plan, run: str, targets: list[Target]) -> list[str]:
         paths.append(corpus.tokenizer)
     for encoder in _encoders(plan, run, targets):
         paths += plan.weights(run, encoder).values()
-    paths += [study.source for study in plan.run(run).studies.values() if study.source]
-    paths += [path for name in plan.run(run).studies for path in plan.prompts_elsewhere(run, name)]
-    names = {Path(path).name for path in paths if Path(path).parent == FOLDER}
+    for name, study in plan.run(run).studies.items():
+        tables = plan.tables_of(run, name) if plan.reads_index(run, name) else {}
+        paths += [*(tables.values() or [study.source or ""]), *plan.prompts_elsewhere(run, name)]
+    for cell in (cell for cell in plan.cells if cell.study in plan.run(run).studies):
+        paths += plan.grader_files(run, cell.study, cell.bench).values()
+    names = {path.removeprefix(f"{FOLDER}/") for path in paths if path.startswith(f"{FOLDER}/")}
     while more := {raw for name in names & BUILT.keys() for raw in BUILT[name].made_from} - names:
         names |= more
     return sorted(names)

@@ -152,6 +152,8 @@ def _brought(plan: Plan) -> dict[str, Step]:
         rule = f"fetch_{package.replace('-', '_')}"
         made = Made(rule, {}, tuple(paths), plan.catalogue.fetch_log(package))
         found |= dict.fromkeys(paths, Step(made, SOURCES, "files", (package,)))
+    for path, source in plan.catalogue.by_url().items():
+        found[path] = Step(Made(source.rule, {}, (path,), source.log), SOURCES, "files", (source.name,))
     for path, source in plan.catalogue.by_hand().items():
         found[path] = Step(Made(source.rule, {}, (path,), source.log), SOURCES, "by hand", (source.name,))
     return found
