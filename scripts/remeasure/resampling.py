@@ -9,7 +9,7 @@ import numpy as np
 CHUNK = 500
 """Resamples that are held at a time."""
 BATCH = 128
-"""Columns of sums whose resampled totals are held at a time: 10 MB for 10,000 resamples."""
+"""Statistics whose resampled values are held at a time: 10 MB for 10,000 resamples."""
 
 
 class Sums(NamedTuple):
@@ -80,20 +80,26 @@ def intervals(
         if len(sample.tops) > 1:
             by_size[len(sample.tops)].append(place)
     for n_groups, places in by_size.items():
-        for start in range(0, len(places), BATCH // 4):
-            here = places[start : start + BATCH // 4]
-            columns = [np.column_stack([samples[place].tops, samples[place].bottoms]) for place in here]
-            stacked = np.column_stack(columns)
-            totals = np.concatenate([drawn @ stacked for drawn in draws(n_groups, n_resamples, seed)])
-            widths = np.cumsum([column.shape[1] for column in columns])[:-1]
-            for place, own in zip(here, np.split(totals, widths, axis=1), strict=True):
-                found[place] = _span(own, confidence)
+        for start in range(0, len(places), BATCH):
+            here = places[start : start + BATCH]
+            values = _resampled([samples[place] for place in here], n_groups, n_resamples, seed)
+            for place, own in zip(here, values, strict=True):
+                low, high = np.quantile(own, [0.5 - confidence / 2, 0.5 + confidence / 2])
+                found[place] = (float(low), float(high))
     return found
 
 
-def _span(totals: np.ndarray, confidence: float) -> tuple[float, float]:
-    half = totals.shape[1] // 2
-    ratios = totals[:, :half] / totals[:, half:]
-    values = ratios[:, 0] - ratios[:, 1] if half == 2 else ratios[:, 0]
-    low, high = np.quantile(values, [0.5 - confidence / 2, 0.5 + confidence / 2])
-    return float(low), float(high)
+def _resampled(samples: Sequence[Sums], n_groups: int, n_resamples: int, seed: int) -> np.ndarray:
+    """Return every statistic of every resample, shape (n_samples, n_resamples)."""
+    tops = np.column_stack([sample.tops for sample in samples])
+    bottoms = np.column_stack([sample.bottoms for sample in samples])
+    widths = [sample.tops.shape[1] for sample in samples]
+    starts = np.cumsum([0, *widths[:-1]])
+    signs = np.concatenate([[1.0, -1.0][:width] for width in widths])
+    values = np.empty((len(samples), n_resamples))
+    done = 0
+    for drawn in draws(n_groups, n_resamples, seed):
+        ratios = (drawn @ tops) / (drawn @ bottoms) * signs
+        values[:, done : done + len(drawn)] = np.add.reduceat(ratios, starts, axis=1).T
+        done += len(drawn)
+    return values

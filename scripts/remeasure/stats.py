@@ -212,5 +212,7 @@ def verdict(
         return Verdict("not comparable", "no interval")
     margin = noise or 0.0
     inside = interval[0] - margin <= published <= interval[1] + margin
-    text = f"published {published:g} against {interval[0]:.1f} to {interval[1]:.1f}, noise {margin:g}"
+    places = 1 if interval[1] > 1 else 3  # percents and ranks, or shares
+    span = f"{interval[0]:.{places}f} to {interval[1]:.{places}f}"
+    text = f"published {published:g} against {span}, noise {margin:g}"
     return Verdict("within" if inside else "outside", text)

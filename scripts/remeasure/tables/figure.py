@@ -1,9 +1,10 @@
 """The picture of a table: bars by arm, or points by metric, with intervals, counts and failures."""
 
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from remeasure.tables import figure_bars, figure_points, wide
+from remeasure.tables.contrasts import Contrast
 from remeasure.tables.figure_style import LEFT_IN, PT_PER_IN, STYLE, header, with_words, wrapped
 from remeasure.tables.inputs import Cell
 from remeasure.tables.published import Published
@@ -35,7 +36,9 @@ def _subtitle(settings: TableSettings) -> str:
     return text + ("; not comparable with the paper's values" if settings.not_comparable else "")
 
 
-def render(cells: Cells, published: Printed, settings: TableSettings) -> str:
+def render(
+    cells: Cells, published: Printed, settings: TableSettings, contrasts: Sequence[Contrast] = ()
+) -> str:
     """Return the SVG; the same cells give the same text. Columns of metrics become panels of points."""
     import matplotlib
 
