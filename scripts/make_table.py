@@ -14,8 +14,10 @@ from remeasure.options import decode
 from remeasure.tables import (
     breakdown,
     chain,
+    contrast_rows,
     contrasts,
     csv_text,
+    drift,
     figure,
     inputs,
     markdown,
@@ -75,17 +77,19 @@ def work(args: argparse.Namespace) -> None:
     header = cell_rows.columns(cells)
     rows = cell_rows.rows(cells, printed, settings, answered, header)
     write_text(args.out_cells, csv_text.render(header, rows))
-    rows = [contrasts.row(contrast, settings) for contrast in compared]
-    write_text(args.out_contrasts, csv_text.render(contrasts.COLUMNS, rows))
-    parts = list(breakdown.parts(cells, settings))
+    rows = [contrast_rows.row(contrast, settings) for contrast in compared]
+    write_text(args.out_contrasts, csv_text.render(contrast_rows.COLUMNS, rows))
+    drifts = drift.of_table(cells, settings)
+    write_text(args.out_drift, csv_text.render(drift.COLUMNS, [drift.row(one, settings) for one in drifts]))
+    parts = list(breakdown.parts(wide.first_time(cells), settings))
     rows = [breakdown.row(part, settings) for part in parts]
     write_text(args.out_breakdown, csv_text.render(breakdown.COLUMNS, rows))
     write_text(
         args.out_markdown,
-        markdown.render(cells, printed, compared, parts, settings, answered, records.stages.values()),
+        markdown.render(cells, printed, compared, parts, settings, drifts, answered, records.stages.values()),
     )
-    write_text(args.out_figure, figure.render(cells, printed, settings))
-    outputs = [args.out_wide, args.out_cells, args.out_contrasts, args.out_breakdown]
+    write_text(args.out_figure, figure.render(wide.first_time(cells), printed, settings, compared))
+    outputs = [args.out_wide, args.out_cells, args.out_contrasts, args.out_breakdown, args.out_drift]
     outputs += [args.out_markdown, args.out_figure]
     document = Provenance(
         table=settings.table,
@@ -128,6 +132,9 @@ def main(argv=None) -> int:
     )
     parser.add_argument(
         "--out-breakdown", type=Path, required=True, help="every number by parts of its units, CSV"
+    )
+    parser.add_argument(
+        "--out-drift", type=Path, required=True, help="how far repeated numbers and differences move, CSV"
     )
     parser.add_argument("--out-markdown", type=Path, required=True, help="page for people")
     parser.add_argument(

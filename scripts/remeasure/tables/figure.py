@@ -1,9 +1,11 @@
-"""The picture of a table: bars by arm, or points by metric, with intervals, counts and failures."""
+"""The picture of a table: bars by arm, points by metric or conditions with their differences."""
 
 import io
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
-from remeasure.tables import figure_bars, figure_points, wide
+from remeasure.tables import figure_bars, figure_conditions, figure_panels, figure_points, wide
+from remeasure.tables.contrasts import Contrast
 from remeasure.tables.figure_style import LEFT_IN, PT_PER_IN, STYLE, header, with_words, wrapped
 from remeasure.tables.inputs import Cell
 from remeasure.tables.published import Published
@@ -35,14 +37,33 @@ def _subtitle(settings: TableSettings) -> str:
     return text + ("; not comparable with the paper's values" if settings.not_comparable else "")
 
 
-def render(cells: Cells, published: Printed, settings: TableSettings) -> str:
-    """Return the SVG; the same cells give the same text. Columns of metrics become panels of points."""
+def _conditions(contrasts: Sequence[Contrast]) -> Callable[..., None]:
+    """Return what draws conditions, called as the others are; no published value is drawn beside them."""
+
+    def draw(figure: Any, cells: Cells, _: Printed, settings: TableSettings, down_in: float) -> None:
+        figure_conditions.draw(figure, cells, contrasts, settings, down_in)
+
+    return draw
+
+
+def render(
+    cells: Cells, published: Printed, settings: TableSettings, contrasts: Sequence[Contrast] = ()
+) -> str:
+    """Return the SVG; the same cells give the same text. Columns of metrics become panels of points.
+
+    Where the study asks for conditions, these and their differences are shown instead.
+    """
     import matplotlib
 
     with matplotlib.rc_context(STYLE):
         from matplotlib.figure import Figure
 
-        if "metric" in settings.column_axes:
+        if settings.figure == "conditions":
+            draw, (width, height) = (
+                _conditions(contrasts),
+                figure_conditions.size_in(cells, contrasts, settings),
+            )
+        elif "metric" in settings.column_axes:
             draw, (width, height) = figure_points.draw, figure_points.size_in(cells, settings)
         else:
             draw, (width, height) = figure_bars.draw, figure_bars.size_in(settings)
@@ -54,4 +75,9 @@ def render(cells: Cells, published: Printed, settings: TableSettings) -> str:
         draw(figure, cells, published, settings, header(figure, title, subtitle))
         out = io.StringIO()
         figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
-    return with_words(out.getvalue(), settings.title, summary(cells, settings))
+    words = (
+        figure_panels.summary(cells, contrasts, settings)
+        if settings.figure == "conditions"
+        else summary(cells, settings)
+    )
+    return with_words(out.getvalue(), settings.title, words)

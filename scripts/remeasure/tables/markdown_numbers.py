@@ -1,0 +1,114 @@
+"""The paper's layout and the table of all numbers, as text."""
+
+from collections.abc import Mapping
+
+from remeasure.tables import cells as cell_rows
+from remeasure.tables import wide
+from remeasure.tables.csv_text import decimals
+from remeasure.tables.inputs import PUBLISHED, STRICT, Cell
+from remeasure.tables.markdown_text import axes_of, axis_names, grid, more_in, n_of, span, titles, value_text
+from remeasure.tables.published import Published
+from remeasure.tables.settings import CellKey, NumberKey, TableSettings
+
+Cells = Mapping[CellKey, Cell]
+Printed = Mapping[NumberKey, Published]
+
+
+def paper_layout(cells: Cells, settings: TableSettings) -> str:
+    """Return the paper's layout with the grader beside every row."""
+    rows = []
+    for row in settings.rows:
+        keys = [wide.number_at(cells, row, column, settings) for column in settings.columns]
+        graders = sorted({cells[key.cell].score.grader for key in keys if key})
+        values = [_with_n(cells[key.cell], key.metric, settings) if key else "–" for key in keys]
+        title = settings.place_title(row, settings.row_axes)
+        rows.append([title, ", ".join(graders), *values])
+    header = ", ".join(axis_names(settings.row_axes)) or "Table"
+    columns = [settings.place_title(column, settings.column_axes) for column in settings.columns]
+    return grid([header, "Grader", *columns], rows, 2)
+
+
+def _with_n(cell: Cell, metric: str, settings: TableSettings) -> str:
+    """Return a value, its denominator beside it where it means nothing without."""
+    number = cell.score.metrics[metric].published
+    text = value_text(number.value, metric, settings)
+    return f"{text} (n {number.n:,})" if settings.metric(metric).shows_n else text
+
+
+def _graded(cell: Cell, metric: str, reading: str, n: int) -> str:
+    """Return a denominator; of a weighted metric it counts weights, not units."""
+    weighted = cell.weights_of(metric, reading) is not None
+    return f"{n:,} in all" if weighted else n_of(n, cell.score.n)
+
+
+def number_table(cells: Cells, published: Printed, settings: TableSettings) -> str:
+    """Return one line per number: interval, other readings, counts, published value, verdict."""
+    axes = axes_of(settings)
+    also = cell_rows.further_readings(cells)
+    several = len(settings.metrics) > 1
+    recall = any(cell.score.recall_at_k is not None for cell in cells.values())
+    rows = []
+    shown = {metric.name for metric in settings.shown}
+    for key in wide.numbers(cells, settings):
+        if key.metric not in shown:
+            continue
+        cell, there = cells[key.cell], published.get(key)
+        metric = cell.score.metrics[key.metric]
+        found = [metric.also.get(name) for name in also]
+        rows.append(
+            [
+                *titles(key, axes, settings),
+                *([settings.metric(key.metric).directed] if several else []),
+                value_text(metric.published.value, key.metric, settings),
+                span(metric.published.interval, key.metric, settings),
+                value_text(metric.strict.value, key.metric, settings),
+                span(metric.strict.interval, key.metric, settings),
+                *(value_text(number.value, key.metric, settings) if number else "–" for number in found),
+                _graded(cell, key.metric, PUBLISHED, metric.published.n),
+                _graded(cell, key.metric, STRICT, metric.strict.n),
+                *(
+                    _graded(cell, key.metric, name, number.n) if number else "–"
+                    for name, number in zip(also, found, strict=True)
+                ),
+                f"{metric.n_differ:,}",
+                *([settings.scaled(cell.score.recall_at_k) or "–"] if recall else []),
+                (decimals(there.value, settings.decimals_of(key.metric)) or "") if there else "–",
+                cell_rows.verdict(cell, key.metric, there, settings).verdict,
+            ]
+        )
+    header = [*axis_names(axes), *(["Metric"] if several else []), "Value", "95 % interval"]
+    header += ["Strict", "95 % interval, strict", *map(_reading, also), "Graded", "Graded, strict"]
+    header += [f"Graded, {name}" for name in also] + ["Differ"]
+    header += [*(["Recall"] if recall else []), "Paper", "Verdict"]
+    return grid(header, rows, len(axes) + several)
+
+
+def _reading(name: str) -> str:
+    return name.replace("_", " ").capitalize()
+
+
+def explained(cells: Cells, settings: TableSettings) -> str:
+    """Return the sentences before the table of all numbers."""
+    metrics = [metric for cell in cells.values() for metric in cell.score.metrics.values()]
+    methods = sorted({metric.published.interval_method for metric in metrics})
+    ks = sorted({cell.score.k for cell in cells.values() if cell.score.k is not None})
+    also = cell_rows.further_readings(cells)
+    units = "units" if any(cell.score.n_answers != cell.score.n for cell in cells.values()) else "items"
+    parts = [
+        "*Value* repeats the original's grading, flaws included; *strict* corrects it and leaves "
+        f"{units} without an answer out; *differ* counts the {units} whose score is not the same in both."
+    ]
+    if also:
+        parts.append(f"Further readings: {', '.join(f'*{name}*' for name in also)}.")
+    if any(metric.better == "low" for metric in settings.metrics):
+        parts.append("↑: higher is better; ↓: lower is better.")
+    numbers = [metric.title for metric in settings.shown if metric.kind == "number"]
+    if numbers:
+        parts.append(f"Numbers of their own, not in {settings.unit}: {', '.join(numbers)}.")
+    parts += filter(None, [more_in(settings, "cells")])
+    if ks:
+        parts.append(
+            "*Recall* is the share of items with a page that holds the answer among the first "
+            f"{', '.join(map(str, ks))} retrieved."
+        )
+    return " ".join([*parts, f"Intervals: {'; '.join(methods)}."])

@@ -1,0 +1,49 @@
+"""What the stages behind a table were told and what they counted, as text."""
+
+from collections.abc import Iterable
+
+from remeasure.records import Stage
+
+_TOLD = {"index_images": "Images", "grade": "Grading"}
+
+
+def fewer(stages: Iterable[Stage]) -> list[str]:
+    """Return a sentence for every list of images that has another number of units than was expected."""
+    found = []
+    for stage in stages:
+        expected, complete = stage.counts.get("expected"), stage.counts.get("complete")
+        if stage.stage == "index_images" and expected is not None and complete != expected:
+            found.append(f"**{complete:,} of {expected:,} expected units are complete.**\n")
+    return found
+
+
+def told(stages: Iterable[Stage]) -> list[str]:
+    """Return what listing images and grading were told, and what the list counted, as a section of its own.
+
+    Edges:
+        Nothing where neither has options.
+    """
+    lines: dict[str, None] = {}
+    for stage in stages:
+        options = stage.settings.get("options")
+        if stage.stage not in _TOLD or not options:
+            continue
+        said = ", ".join(
+            f"{name.replace('_', ' ')} {_option(value)}" for name, value in sorted(options.items())
+        )
+        if stage.stage == "index_images":
+            said += ". Counted: " + ", ".join(
+                f"{name.replace('_', ' ')} {count:,}" for name, count in sorted(stage.counts.items())
+            )
+        lines[f"{_TOLD[stage.stage]}: {said}.\n"] = None
+    return ["## Options\n", *lines] if lines else []
+
+
+def _option(value: object) -> str:
+    if isinstance(value, dict) and {"name", "sha256"} <= set(value):  # a file of the repository
+        return f"{value['name']} (SHA-256 {value['sha256'][:12]}…)"
+    if isinstance(value, dict | list) and not value:
+        return "none"
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return "not given" if value is None else str(value)
