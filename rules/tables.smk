@@ -15,6 +15,7 @@ rule make_table:
         cells="results/{run}/tables/{table}.cells.csv",
         contrasts="results/{run}/tables/{table}.contrasts.csv",
         breakdown="results/{run}/tables/{table}.breakdown.csv",
+        failures="results/{run}/tables/{table}.failures.csv",
         markdown="results/{run}/tables/{table}.md",
         provenance="results/{run}/tables/{table}.json",
         figure="results/{run}/tables/{table}.svg",
@@ -38,8 +39,8 @@ rule make_table:
         ' --published "${{SCRIPTS%/scripts}}"/{params.published:q}'
         " --scores {input.scores:q} --graded {input.graded:q} --stages {input.stages:q}"
         " --out-wide {output.wide:q} --out-cells {output.cells:q} --out-contrasts {output.contrasts:q}"
-        " --out-breakdown {output.breakdown:q} --out-markdown {output.markdown:q}"
-        " --out-provenance {output.provenance:q} --out-figure {output.figure:q}"
+        " --out-breakdown {output.breakdown:q} --out-failures {output.failures:q}"
+        " --out-markdown {output.markdown:q} --out-provenance {output.provenance:q} --out-figure {output.figure:q}"
         " 2> {log:q}"
 
 
@@ -50,6 +51,8 @@ rule make_page:
         images=FILES.pictured,
         graded=lambda wildcards: FILES.cells(wildcards, "graded.jsonl"),
         responses=lambda wildcards: FILES.cells(wildcards, "responses.jsonl"),
+        requests=lambda wildcards: FILES.cells(wildcards, "requests.jsonl"),
+        table="results/{run}/tables/{table}.json",
     output:
         page="results/{run}/tables/{table}.html",
     log:
@@ -67,7 +70,8 @@ rule make_page:
         settings=as_json(PLAN.page, "run", "table"),
     shell:
         'python "$SCRIPTS"/make_page.py --settings {params.settings:q} --items {input.questions:q}'
-        " --graded {input.graded:q} --responses {input.responses:q} --out {output.page:q} 2> {log:q}"
+        " --graded {input.graded:q} --responses {input.responses:q} --requests {input.requests:q}"
+        " --table {input.table:q} --out {output.page:q} 2> {log:q}"
 
 
 rule publish_table:
@@ -79,6 +83,7 @@ rule publish_table:
         cells="results/{table}.cells.csv",
         contrasts="results/{table}.contrasts.csv",
         breakdown="results/{table}.breakdown.csv",
+        failures="results/{table}.failures.csv",
         markdown="results/{table}.md",
         provenance="results/{table}.json",
         figure="results/{table}.svg",

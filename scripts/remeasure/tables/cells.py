@@ -6,7 +6,8 @@ from typing import Any
 from remeasure import stats
 from remeasure.errors import RemeasureError
 from remeasure.records import Score
-from remeasure.tables import wide
+from remeasure.tables import failures as failed_answers
+from remeasure.tables import limits, wide
 from remeasure.tables.csv_text import decimals
 from remeasure.tables.inputs import Cell
 from remeasure.tables.published import Published
@@ -34,7 +35,15 @@ _NUMBER = (
     "n_graded_strict",
     "n_differ",
 )
-_ANSWERS = ("n_answers", *STATUSES, *FAILURES[4:], "share_without_answer", "n_words_mean", "n_words_median")
+_ANSWERS = (
+    "n_answers",
+    *STATUSES,
+    *FAILURES[4:],
+    "share_without_answer",
+    "failed_share",
+    "n_words_mean",
+    "n_words_median",
+)
 _ORIGIN = (
     "grader",
     "reader",
@@ -73,7 +82,7 @@ def columns(cells: Mapping[CellKey, Cell]) -> list[str]:
     also = [f"{kind}_{name}" for name in further_readings(cells) for kind in ("value", "low", "high", "n")]
     counts = [f"count_{name}" for name in counted(cells)]
     method = [f"method_{name}" for name in methods(cells)]
-    return [*_NUMBER, *also, *_ANSWERS, *counts, *_ORIGIN, *method]
+    return [*_NUMBER, *also, *_ANSWERS, *failed_answers.columns(cells), *counts, *_ORIGIN, *method]
 
 
 def failures(cell: Cell) -> dict[str, int]:
@@ -98,6 +107,11 @@ def without_answer(cell: Cell) -> float | None:
         score.statuses.get(status, 0) for status in ("refused", "failed", "not_sent")
     )
     return n_missing / score.n_answers if score.n_answers else None
+
+
+def _failed_share(score: Score, settings: TableSettings) -> str | None:
+    """Return the share of failed answers in the table's unit, as exact as a hundredth of a percent."""
+    return settings.scaled(limits.failed_share(score), 2 if settings.unit == "percent" else 4)
 
 
 def differing(score: Score, published: Published, settings: TableSettings) -> list[str]:
@@ -182,6 +196,7 @@ def row(
         "answered": score.statuses.get("answered", 0),
         **failures(cell),
         "share_without_answer": settings.scaled(without_answer(cell), 2),
+        "failed_share": _failed_share(score, settings),
         "n_words_mean": decimals(score.n_words_mean, 2),
         "n_words_median": decimals(score.n_words_median, 1),
         **{f"count_{name}": n for name, n in score.counts.items()},
@@ -222,5 +237,6 @@ def rows(
     for key in wide.numbers(cells, settings):
         there = published.get(key)
         line = row(cells[key.cell], key.metric, there, settings, servers[key.cell])
-        found.append(dict.fromkeys(header) | line)
+        lost = failed_answers.columns_of(cells[key.cell].score, cells)
+        found.append(dict.fromkeys(header) | line | lost)
     return found
