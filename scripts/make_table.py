@@ -14,8 +14,10 @@ from remeasure.options import decode
 from remeasure.tables import (
     breakdown,
     chain,
+    contrast_rows,
     contrasts,
     csv_text,
+    drift,
     failures,
     figure,
     inputs,
@@ -89,19 +91,25 @@ def work(args: argparse.Namespace) -> None:
     header = cell_rows.columns(cells)
     rows = cell_rows.rows(cells, printed, settings, answered, header)
     write_text(args.out_cells, csv_text.render(header, rows, told))
-    rows = [contrasts.row(contrast, settings) for contrast in compared]
-    write_text(args.out_contrasts, csv_text.render(contrasts.COLUMNS, rows, told))
-    parts = list(breakdown.parts(cells, settings))
+    rows = [contrast_rows.row(contrast, settings) for contrast in compared]
+    write_text(args.out_contrasts, csv_text.render(contrast_rows.COLUMNS, rows, told))
+    drifts = drift.of_table(cells, settings)
+    rows = [drift.row(one, settings) for one in drifts]
+    write_text(args.out_drift, csv_text.render(drift.COLUMNS, rows, told))
+    parts = list(breakdown.parts(wide.first_time(cells), settings))
     rows = [breakdown.row(part, settings) for part in parts]
     write_text(args.out_breakdown, csv_text.render(breakdown.COLUMNS, rows, told))
     write_text(args.out_failures, csv_text.render(failures.COLUMNS, failures.rows(cells), told))
     write_text(
         args.out_markdown,
         markdown.first_line(told)
-        + markdown.render(cells, printed, compared, parts, settings, answered, records.stages.values()),
+        + markdown.render(
+            cells, printed, compared, parts, settings, drifts, answered, records.stages.values()
+        ),
     )
-    write_text(args.out_figure, figure.render(cells, printed, settings, told))
-    outputs = [args.out_wide, args.out_cells, args.out_contrasts, args.out_breakdown, args.out_failures]
+    write_text(args.out_figure, figure.render(wide.first_time(cells), printed, settings, compared, told))
+    outputs = [args.out_wide, args.out_cells, args.out_contrasts, args.out_breakdown, args.out_drift]
+    outputs += [args.out_failures]
     outputs += [args.out_markdown, args.out_figure]
     document = Provenance(
         table=settings.table,
@@ -147,6 +155,9 @@ def main(argv=None) -> int:
     )
     parser.add_argument(
         "--out-breakdown", type=Path, required=True, help="every number by parts of its units, CSV"
+    )
+    parser.add_argument(
+        "--out-drift", type=Path, required=True, help="how far repeated numbers and differences move, CSV"
     )
     parser.add_argument(
         "--out-failures", type=Path, required=True, help="one row per answer that failed, CSV"

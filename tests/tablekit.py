@@ -363,6 +363,7 @@ def table_argv(root: Path, cells, printed: Path, settings):
         "--out-cells": ".cells.csv",
         "--out-contrasts": ".contrasts.csv",
         "--out-breakdown": ".breakdown.csv",
+        "--out-drift": ".drift.csv",
         "--out-failures": ".failures.csv",
         "--out-markdown": ".md",
         "--out-provenance": ".json",

@@ -10,10 +10,10 @@ from typing import Any
 
 from msgspec import Struct, structs
 
-from remeasure import failing, stats
+from remeasure import failing, means
 from remeasure.aligned import Aligned
 from remeasure.errors import RemeasureError
-from remeasure.graders import Unit, UnitGrader
+from remeasure.graders import MetricName, Unit, UnitGrader
 from remeasure.records import Graded, Item, Metric, Number, Ranked, Reading, Response, Score, Status
 from remeasure.text import strip_thinking
 
@@ -80,24 +80,9 @@ class Scores:
         self.weights.append(1 if weight is None else weight)
         self.is_weighted |= weight is not None
 
-    def number(self, bootstrap: Bootstrap, *, shares: bool = True) -> Number:
-        """Return their mean with its interval.
-
-        Args:
-            bootstrap: samples and seed.
-            shares: whether the scores are shares.
-        """
-        found = stats.mean_with_interval(
-            self.values,
-            self.groups,
-            n_resamples=bootstrap.n,
-            seed=bootstrap.seed,
-            weights=self.weights if self.is_weighted else None,
-            shares=shares,
-        )
-        return Number(
-            value=found.mean, n=sum(self.weights), interval=found.interval, interval_method=found.method
-        )
+    def scored(self, *, shares: bool) -> means.Scored:
+        """Return what their mean is taken of; ``shares``: whether the scores are shares."""
+        return means.Scored(self.values, self.groups, self.weights if self.is_weighted else None, shares)
 
 
 def scores_of(reading: Reading, headline: str) -> dict[str, float | None]:
@@ -282,24 +267,36 @@ def check_judge(tally: Tally, max_failed_share: float) -> None:
         )
 
 
+def _numbers(
+    tally: Tally, bootstrap: Bootstrap, named: Mapping[str, MetricName]
+) -> dict[tuple[str, str], Number]:
+    """Return the mean of every metric and reading with its interval; all intervals share their draws."""
+    scores = {
+        (metric, reading): found
+        for metric, readings in tally.scores.items()
+        for reading, found in readings.items()
+    }
+    sets = [found.scored(shares=named[metric].kind == "share") for (metric, _), found in scores.items()]
+    drawn = means.means_with_intervals(sets, n_resamples=bootstrap.n, seed=bootstrap.seed)
+    return {
+        place: Number(value=one.mean, n=sum(found.weights), interval=one.interval, interval_method=one.method)
+        for (place, found), one in zip(scores.items(), drawn, strict=True)
+    }
+
+
 def score(settings: GradeSettings, grader: UnitGrader, tally: Tally, *, retrieved: bool) -> Score:
     """Return the numbers of the cell with everything that they rest on."""
     has_recall = retrieved and tally.n_with_gold_page
-    metrics = {}
     named = {metric.name: metric for metric in grader.metrics}
-    for name, readings in tally.scores.items():
-        numbers = {
-            reading: found.number(settings.bootstrap, shares=named[name].kind == "share")
-            for reading, found in readings.items()
-        }
-        published = numbers.pop("published")
+    numbers = _numbers(tally, settings.bootstrap, named)
+    metrics = {}
+    for name in tally.scores:
+        also = {reading: number for (metric, reading), number in numbers.items() if metric == name}
+        published = also.pop("published")
         if not published.n:
             published = structs.replace(published, value=named[name].if_none)
         metrics[name] = Metric(
-            published=published,
-            strict=numbers.pop("strict"),
-            also=numbers,
-            n_differ=tally.differ[name],
+            published=published, strict=also.pop("strict"), also=also, n_differ=tally.differ[name]
         )
     grader.check(metrics)
     return Score(

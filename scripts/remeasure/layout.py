@@ -28,6 +28,7 @@ def of_table(
 
     Returns:
         ``cells``: bench, arm and model of every cell; ``metrics``: name, title and better of every metric;
+        ``shown_metrics``: those that the page shows, none for all; ``figure``: kind of the picture;
         ``titles``: by axis and value; ``row_axes`` and ``column_axes``; ``rows`` and ``columns``: what each
         pins (``at``, axis to value) and its title; ``fixed``: axes that have one value and stand in neither;
         ``averaged``: divisions whose parts are averaged; ``contrasts``: axis, first, second and what they are
@@ -70,6 +71,8 @@ def of_table(
             }
             for metric in metrics.values()
         ],
+        "shown_metrics": [name for name in study.layout.metrics if name in metrics],
+        "figure": study.layout.figure,
         "titles": values,
         "row_axes": rows,
         "column_axes": columns,

@@ -116,77 +116,6 @@ def bootstrap_difference(
     )
 
 
-class MeanInterval(NamedTuple):
-    """A mean with its interval and the name of the method; None where undefined."""
-
-    mean: float | None
-    interval: Interval | None
-    method: str
-
-
-def mean_with_interval(
-    scores: Sequence[float],
-    groups: Sequence[Hashable],
-    *,
-    n_resamples: int,
-    seed: int,
-    weights: Sequence[float] | None = None,
-    shares: bool = True,
-) -> MeanInterval:
-    """Return the mean of item scores with the interval that fits them.
-
-    Wilson for independent rates; a clustered bootstrap where groups repeat; a plain bootstrap for scores
-    between 0 and 1. Where all groups have the same rate of 0 or 1, a bootstrap would claim certainty: then
-    Wilson with the number of groups as n. Scores that are no shares have a bootstrap or, where all are alike,
-    none.
-
-    Args:
-        scores: shape (n,), each 0 to 1 where they are shares.
-        groups: shape (n,), cluster of each item.
-        n_resamples: bootstrap samples.
-        seed: of the bootstrap.
-        weights: shape (n,), how often each score counts; None for once.
-        shares: whether the scores are shares.
-    """
-    if not len(scores):
-        return MeanInterval(None, None, "undefined: nothing graded")
-    n_groups = len(set(groups))
-    if weights is not None or not shares:
-        return _bootstrapped(scores, groups, weights, n_groups, n_resamples, seed)
-    mean = math.fsum(scores) / len(scores)
-    if n_groups == len(scores) and all(score in (0, 1) for score in scores):
-        return MeanInterval(mean, wilson(math.fsum(scores), len(scores)), "Wilson 95 %")
-    if mean in (0, 1):
-        return MeanInterval(mean, wilson(mean * n_groups, n_groups), "Wilson 95 % over groups")
-    if n_groups < 2:
-        return MeanInterval(mean, None, "undefined: one group")
-    kind = "bootstrap" if n_groups == len(scores) else "clustered bootstrap"
-    interval = bootstrap_mean(scores, groups=groups, n_resamples=n_resamples, seed=seed)
-    return MeanInterval(mean, interval, f"{kind} 95 %, {n_resamples} samples, seed {seed}")
-
-
-def _bootstrapped(
-    scores: Sequence[float],
-    groups: Sequence[Hashable],
-    weights: Sequence[float] | None,
-    n_groups: int,
-    n_resamples: int,
-    seed: int,
-) -> MeanInterval:
-    """Return a mean that no formula has an interval for: weighted, or of numbers that are no shares."""
-    own = [1.0] * len(scores) if weights is None else weights
-    mean = math.fsum(s * w for s, w in zip(scores, own, strict=True)) / math.fsum(own)
-    if n_groups < 2:
-        return MeanInterval(mean, None, "undefined: one group")
-    if len(set(scores)) == 1:
-        return MeanInterval(mean, None, "undefined: all alike")
-    interval = bootstrap_mean(scores, groups=groups, weights=weights, n_resamples=n_resamples, seed=seed)
-    words = ["weighted"] if weights is not None else []
-    words += ["clustered"] if n_groups < len(scores) else []
-    kind = " ".join([*words, "bootstrap"])
-    return MeanInterval(mean, interval, f"{kind} 95 %, {n_resamples} samples, seed {seed}")
-
-
 def mcnemar_exact(n_only_ours: int, n_only_theirs: int) -> float:
     """Return the two-sided exact p of McNemar's test.
 
@@ -283,5 +212,7 @@ def verdict(
         return Verdict("not comparable", "no interval")
     margin = noise or 0.0
     inside = interval[0] - margin <= published <= interval[1] + margin
-    text = f"published {published:g} against {interval[0]:.1f} to {interval[1]:.1f}, noise {margin:g}"
+    places = 1 if interval[1] > 1 else 3  # percents and ranks, or shares
+    span = f"{interval[0]:.{places}f} to {interval[1]:.{places}f}"
+    text = f"published {published:g} against {span}, noise {margin:g}"
     return Verdict("within" if inside else "outside", text)

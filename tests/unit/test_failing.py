@@ -12,16 +12,16 @@ from remeasure.records import Response
 # after it told its own type, nginx.
 VLLM = (
     "This model's maximum context length is 512 tokens. However, your prompt contains at least 513 input "
-    "tokens, which exceeds this limit even without any output tokens. Please reduce the length of the input prompt. "
-    "(parameter=input_tokens, value=513)"
+    "tokens, which exceeds this limit even without any output tokens. Please reduce the length of the input "
+    "prompt. (parameter=input_tokens, value=513)"
 )
 VLLM_IMAGES = (
     "The decoder prompt (length 8357) is longer than the maximum model length of 8192. Make sure that "
     "`max_model_len` is no smaller than the number of text tokens plus multimodal tokens."
 )
 VLLM_ONLY = (
-    "You passed 1025 input tokens and requested 16 output tokens. However, the model's context length is only "
-    "1024 tokens"
+    "You passed 1025 input tokens and requested 16 output tokens. However, the model's context length is "
+    "only 1024 tokens"
 )
 OPENAI = (
     "This model's maximum context length is 128000 tokens. However, your messages resulted in 204308 tokens. "

@@ -10,7 +10,7 @@ from statsmodels.stats.inter_rater import cohens_kappa
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import proportion_confint
 
-from remeasure import stats
+from remeasure import means, stats
 
 DRAWS = {"n_resamples": 2000, "seed": 1}
 
@@ -97,24 +97,24 @@ def test_pairs_that_never_differ_have_a_difference_of_exactly_zero():
 
 
 def test_a_cells_interval_names_its_method():
-    rate = stats.mean_with_interval([1.0, 0.0, 1.0, 1.0], "abcd", **DRAWS)
+    rate = means.mean_with_interval([1.0, 0.0, 1.0, 1.0], "abcd", **DRAWS)
     assert (rate.mean, rate.method) == (0.75, "Wilson 95 %")
     assert rate.interval == stats.wilson(3, 4)
-    grouped = stats.mean_with_interval([1.0, 0.0, 1.0, 1.0], "aabb", **DRAWS)
+    grouped = means.mean_with_interval([1.0, 0.0, 1.0, 1.0], "aabb", **DRAWS)
     assert grouped.method == "clustered bootstrap 95 %, 2000 samples, seed 1"
-    graded = stats.mean_with_interval([0.5, 0.25, 1.0], "abc", **DRAWS)
+    graded = means.mean_with_interval([0.5, 0.25, 1.0], "abc", **DRAWS)
     assert graded.method.startswith("bootstrap")
 
 
 def test_a_cell_where_all_are_right_is_not_certain():
     # Two groups: Wilson of 2/2.
-    found = stats.mean_with_interval([1.0, 1.0, 1.0, 1.0], "aabb", **DRAWS)
+    found = means.mean_with_interval([1.0, 1.0, 1.0, 1.0], "aabb", **DRAWS)
     assert found.interval == stats.wilson(2, 2) and found.method == "Wilson 95 % over groups"
 
 
 def test_an_empty_cell_has_no_value_and_a_single_group_no_interval():
-    assert stats.mean_with_interval([], [], **DRAWS)[:2] == (None, None)
-    assert stats.mean_with_interval([1.0, 0.0], "aa", **DRAWS)[:2] == (0.5, None)
+    assert means.mean_with_interval([], [], **DRAWS)[:2] == (None, None)
+    assert means.mean_with_interval([1.0, 0.0], "aa", **DRAWS)[:2] == (0.5, None)
 
 
 def test_mcnemar_of_literals():

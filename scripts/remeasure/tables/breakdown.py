@@ -1,17 +1,19 @@
 """Every number once more for each part of its units: by class, by overlap, by whatever a grader divides."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from remeasure import stats
+from remeasure import means, stats
 from remeasure.tables import wide
 from remeasure.tables.inputs import PUBLISHED, STRICT, Cell
 from remeasure.tables.settings import CellKey, NumberKey, TableSettings
 
 MACRO = "(macro average)"
+AT_ONCE = 50_000
+"""Scores that are held as lists at a time."""
 COLUMNS = (
     "bench",
     "arm",
@@ -55,30 +57,43 @@ class Part:
     n_levels_strict: int | None = None
 
 
-def _mean(values: np.ndarray) -> tuple[float | None, int]:
-    known = values[~np.isnan(values)]
-    return (float(known.sum()) / len(known) if len(known) else None), len(known)
+def _mean(values: np.ndarray, weights: np.ndarray | None) -> tuple[float | None, int]:
+    known = ~np.isnan(values)
+    if weights is None:
+        n = int(known.sum())
+        return (float(values[known].sum()) / n if n else None), n
+    n = int(weights[known].sum())
+    return (float((values[known] * weights[known]).sum()) / n if n else None), n
 
 
-def _part(cell: Cell, key: NumberKey, stratum: str, place: int, settings: TableSettings) -> Part:
+def _scored(cell: Cell, metric: str, chosen: np.ndarray, settings: TableSettings) -> means.Scored:
+    """Return the published scores of some units."""
+    values, weights = cell.scores[metric][PUBLISHED], cell.weights_of(metric, PUBLISHED)
+    known = chosen & ~np.isnan(values)
+    return means.Scored(
+        scores=values[known].tolist(),
+        groups=cell.groups[known].tolist(),
+        weights=None if weights is None else weights[known].tolist(),
+        shares=settings.metric(metric).kind == "share",
+    )
+
+
+def _part(cell: Cell, key: NumberKey, stratum: str, place: int, number: means.MeanInterval) -> Part:
     found = cell.strata[stratum]
     chosen = found.codes == place
-    scores = cell.scores[key.metric]
-    published = scores[PUBLISHED][chosen]
-    known = ~np.isnan(published)
-    number = stats.mean_with_interval(
-        published[known].tolist(),
-        cell.groups[chosen][known].tolist(),
-        n_resamples=settings.bootstrap.n,
-        seed=settings.bootstrap.seed,
-    )
-    value_strict, n_strict = _mean(scores[STRICT][chosen])
+
+    def mean(reading: str) -> tuple[float | None, int]:
+        weights = cell.weights_of(key.metric, reading)
+        own = None if weights is None else weights[chosen]
+        return _mean(cell.scores[key.metric][reading][chosen], own)
+
+    value_strict, n_strict = mean(STRICT)
     return Part(
         key=key,
         stratum=stratum,
         level=found.levels[place],
         n_units=int(chosen.sum()),
-        n=int(known.sum()),
+        n=mean(PUBLISHED)[1],
         value=number.mean,
         n_strict=n_strict,
         value_strict=value_strict,
@@ -107,11 +122,29 @@ def _macro(parts: list[Part]) -> Part:
 
 def parts(cells: Mapping[CellKey, Cell], settings: TableSettings) -> Iterator[Part]:
     """Yield the parts of every number: the mean of an averaged division, then its parts sorted by name."""
-    for key in wide.numbers(cells, settings):
-        cell = cells[key.cell]
-        for stratum, found in cell.strata.items():
-            order = sorted(range(len(found.levels)), key=found.levels.__getitem__)
-            here = [_part(cell, key, stratum, place, settings) for place in order]
+    for place, cell in cells.items():
+        keys = wide.numbers({place: cell}, settings)
+        n_at_once = max(1, AT_ONCE // max(1, len(cell.groups) * len(cell.strata)))
+        for start in range(0, len(keys), n_at_once):
+            yield from _parts_of(cell, keys[start : start + n_at_once], settings)
+
+
+def _parts_of(cell: Cell, keys: Sequence[NumberKey], settings: TableSettings) -> Iterator[Part]:
+    """Yield the parts of some numbers of a cell; those of as many groups share their draws."""
+    orders = {
+        stratum: sorted(range(len(found.levels)), key=found.levels.__getitem__)
+        for stratum, found in cell.strata.items()
+    }
+    asked = [(key, stratum, level) for key in keys for stratum in orders for level in orders[stratum]]
+    drawn = means.means_with_intervals(
+        [_scored(cell, key.metric, cell.strata[s].codes == level, settings) for key, s, level in asked],
+        n_resamples=settings.bootstrap.n,
+        seed=settings.bootstrap.seed,
+    )
+    numbers = dict(zip(asked, drawn, strict=True))
+    for key in keys:
+        for stratum, order in orders.items():
+            here = [_part(cell, key, stratum, level, numbers[key, stratum, level]) for level in order]
             if stratum in settings.averaged:
                 yield _macro(here)
             yield from here
@@ -125,15 +158,15 @@ def row(part: Part, settings: TableSettings) -> dict[str, Any]:
         "better": settings.metric(part.key.metric).better,
         "stratum": part.stratum,
         "level": part.level,
-        "unit": settings.unit,
+        "unit": settings.unit_of(part.key.metric),
         "n_units": part.n_units,
         "n": part.n,
-        "value": settings.scaled(part.value, 2),
-        "low": settings.scaled(low, 2),
-        "high": settings.scaled(high, 2),
+        "value": settings.written(part.value, part.key.metric),
+        "low": settings.written(low, part.key.metric),
+        "high": settings.written(high, part.key.metric),
         "interval_method": part.interval_method,
         "n_strict": part.n_strict,
-        "value_strict": settings.scaled(part.value_strict, 2),
+        "value_strict": settings.written(part.value_strict, part.key.metric),
         "n_levels": part.n_levels,
         "n_levels_strict": part.n_levels_strict,
     }

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from remeasure import stats
+from remeasure import repeats, stats
 from remeasure.errors import RemeasureError
 from remeasure.records import Score
 from remeasure.tables import failures as failed_answers
@@ -20,6 +20,7 @@ _NUMBER = (
     "bench",
     "arm",
     "model",
+    "repeat",
     "metric",
     "better",
     "unit",
@@ -109,11 +110,6 @@ def without_answer(cell: Cell) -> float | None:
     return n_missing / score.n_answers if score.n_answers else None
 
 
-def _failed_share(score: Score, settings: TableSettings) -> str | None:
-    """Return the share of failed answers in the table's unit, as exact as a hundredth of a percent."""
-    return settings.scaled(limits.failed_share(score), 2 if settings.unit == "percent" else 4)
-
-
 def differing(score: Score, published: Published, settings: TableSettings) -> list[str]:
     """Return the protocol fields in which a cell and its published value differ, each once, sorted."""
     pairs = {
@@ -134,21 +130,22 @@ def verdict(cell: Cell, metric: str, published: Published | None, settings: Tabl
     """
     if published is None:
         return stats.verdict(None, None, None, [])
-    if published.unit != settings.unit:
+    if published.unit != settings.unit_of(metric):
         raise RemeasureError(
             f"{settings.table} {settings.name(cell.key)}: published in {published.unit}, the "
-            f"table is in {settings.unit}; correct config/published or the study's unit"
+            f"table is in {settings.unit_of(metric)}; correct config/published or the study's unit"
         )
-    interval = cell.score.metrics[metric].published.interval
-    scaled = (interval[0] * settings.factor, interval[1] * settings.factor) if interval else None
+    interval, factor = cell.score.metrics[metric].published.interval, settings.factor_of(metric)
+    scaled = (interval[0] * factor, interval[1] * factor) if interval else None
     fields = differing(cell.score, published, settings)
     return stats.verdict(scaled, published.value, published.noise, fields)
 
 
-def _difference(value: float | None, published: Published | None, settings: TableSettings) -> str | None:
+def _difference(cell: Cell, metric: str, published: Published | None, settings: TableSettings) -> str | None:
+    value, factor = cell.score.metrics[metric].published.value, settings.factor_of(metric)
     if value is None or published is None:
         return None
-    return decimals(value * settings.factor - published.value, 2)
+    return decimals(value * factor - published.value, settings.places_of(metric))
 
 
 def _number(cell: Cell, metric: str, settings: TableSettings) -> dict[str, Any]:
@@ -159,22 +156,22 @@ def _number(cell: Cell, metric: str, settings: TableSettings) -> dict[str, Any]:
     also = {}
     for name, number in found.also.items():
         bounds = number.interval or (None, None)
-        also |= {f"value_{name}": settings.scaled(number.value, 2), f"n_{name}": number.n}
+        also |= {f"value_{name}": settings.written(number.value, metric), f"n_{name}": number.n}
         also |= {
-            f"{kind}_{name}": settings.scaled(bound, 2)
+            f"{kind}_{name}": settings.written(bound, metric)
             for kind, bound in zip(("low", "high"), bounds, strict=True)
         }
     return {
         "metric": metric,
         "better": settings.metric(metric).better,
-        "unit": settings.unit,
-        "value": settings.scaled(found.published.value, 2),
-        "low": settings.scaled(low, 2),
-        "high": settings.scaled(high, 2),
+        "unit": settings.unit_of(metric),
+        "value": settings.written(found.published.value, metric),
+        "low": settings.written(low, metric),
+        "high": settings.written(high, metric),
         "interval_method": found.published.interval_method,
-        "value_strict": settings.scaled(found.strict.value, 2),
-        "low_strict": settings.scaled(low_strict, 2),
-        "high_strict": settings.scaled(high_strict, 2),
+        "value_strict": settings.written(found.strict.value, metric),
+        "low_strict": settings.written(low_strict, metric),
+        "high_strict": settings.written(high_strict, metric),
         "n": cell.score.n,
         "n_graded": found.published.n,
         "n_graded_strict": found.strict.n,
@@ -191,12 +188,13 @@ def row(
     judged = verdict(cell, metric, published, settings)
     return {
         **cell.key._asdict(),
+        "repeat": repeats.parse(cell.key.model)[1],
         **_number(cell, metric, settings),
         "n_answers": score.n_answers,
         "answered": score.statuses.get("answered", 0),
         **failures(cell),
-        "share_without_answer": settings.scaled(without_answer(cell), 2),
-        "failed_share": _failed_share(score, settings),
+        "share_without_answer": settings.filed(without_answer(cell)),
+        "failed_share": settings.filed(limits.failed_share(score)),
         "n_words_mean": decimals(score.n_words_mean, 2),
         "n_words_median": decimals(score.n_words_median, 1),
         **{f"count_{name}": n for name, n in score.counts.items()},
@@ -208,9 +206,9 @@ def row(
         "mixed": "yes" if servers.is_mixed else "no",
         "corpus": score.corpus,
         "k": score.k,
-        "recall_at_k": settings.scaled(score.recall_at_k, 2),
-        "published": decimals(published.value, settings.decimals) if published else None,
-        "difference": _difference(score.metrics[metric].published.value, published, settings),
+        "recall_at_k": settings.filed(score.recall_at_k),
+        "published": decimals(published.value, settings.decimals_of(metric)) if published else None,
+        "difference": _difference(cell, metric, published, settings),
         "verdict": judged.verdict,
         "reason": judged.reason,
         **{f"method_{name}": said for name, said in score.method.items()},

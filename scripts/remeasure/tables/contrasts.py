@@ -2,153 +2,198 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
-from remeasure import stats
-from remeasure.tables.csv_text import significant
-from remeasure.tables.inputs import PUBLISHED, Cell
-from remeasure.tables.settings import CellKey, TableSettings
+from remeasure import resampling, stats
+from remeasure.tables.inputs import PUBLISHED, STRICT, Cell
+from remeasure.tables.settings import CellKey, Pair, TableSettings
+from remeasure.tables.wide import first_time
 
-COLUMNS = (
-    "bench",
-    "metric",
-    "better",
-    "axis",
-    "arm",
-    "model",
-    "against",
-    "unit",
-    "difference",
-    "low",
-    "high",
-    "n_pairs",
-    "n_groups",
-    "n_only_arm",
-    "n_only_model",
-    "n_only_against",
-    "mcnemar_p",
-    "holm_p",
-    "grader",
-    "interval_method",
-)
+
+@dataclass(frozen=True)
+class Paired:
+    """Two cells under one metric and one reading, over the units that are in the denominator of both."""
+
+    difference: float | None
+    """First minus second; None where no unit is left. Of a weighted metric that of two weighted means."""
+    n_pairs: int
+    n_dropped: int
+    """Units that are not in the denominator of one or of both."""
+    n_groups: int
+    n_higher: int
+    """Units whose score is higher in the first."""
+    n_lower: int
+    is_binary: bool
+    """Whether all scores are 0 or 1, and count once."""
+    is_weighted: bool
+    interval: stats.Interval | None = None
+
+    @property
+    def p(self) -> float | None:
+        """The exact two-sided p of the units that differ; of scores of 0 and 1 that is McNemar's test."""
+        return stats.mcnemar_exact(self.n_higher, self.n_lower) if self.n_pairs else None
 
 
 @dataclass(frozen=True)
 class Contrast:
-    """One arm or model against another under one metric, published reading; shares, None where undefined."""
+    """One arm or model against another under one metric; values as scores are, None where undefined."""
 
     metric: str
     is_headline: bool
-    axis: str
-    """What the two cells differ in."""
+    pair: Pair
+    """What is compared and what that is called."""
     first: CellKey
     second: CellKey
     grader: str
-    difference: float | None
-    """First minus second."""
-    interval: stats.Interval | None
-    n_pairs: int
-    """Units that are in the denominator of both."""
-    n_groups: int
-    n_only_first: int | None
-    """Units that score 1 in the first only; None where scores are not 0 or 1."""
-    n_only_second: int | None
-    mcnemar_p: float | None
+    published: Paired
+    strict: Paired
     holm_p: float | None = None
+
+    @property
+    def axis(self) -> str:
+        """What the two cells differ in."""
+        return self.pair.axis
 
     @property
     def against(self) -> str:
         """The second value of the axis."""
         return getattr(self.second, self.axis)
 
+    @property
+    def mcnemar_p(self) -> float | None:
+        """McNemar's exact p, where scores are 0 or 1."""
+        return self.published.p if self.published.is_binary else None
 
-def compare(ours: Cell, theirs: Cell, metric: str, axis: str, settings: TableSettings) -> Contrast:
-    """Compare two cells of the same units over those that both have in their denominator."""
-    first, second = ours.scores[metric][PUBLISHED], theirs.scores[metric][PUBLISHED]
+    @property
+    def sign_p(self) -> float | None:
+        """The exact sign test over the units that differ, where scores are not 0 or 1."""
+        return None if self.published.is_binary else self.published.p
+
+
+class Compared(NamedTuple):
+    """A pair and its two cells."""
+
+    pair: Pair
+    first: CellKey
+    second: CellKey
+
+
+def scores_of(
+    ours: Cell, theirs: Cell, metric: str, reading: str
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None, np.ndarray | None]:
+    """Return where both have a score, both scores there, and both weights there or None."""
+    first, second = ours.scores[metric][reading], theirs.scores[metric][reading]
     both = ~(np.isnan(first) | np.isnan(second))
-    first, second, groups = first[both], second[both], ours.groups[both].tolist()
+    weights = [cell.weights_of(metric, reading) for cell in (ours, theirs)]
+    if all(one is None for one in weights):
+        return both, first[both], second[both], None, None
+    known = [np.ones(int(both.sum())) if one is None else one[both] for one in weights]
+    return both, first[both], second[both], known[0], known[1]
+
+
+def pair_up(
+    ours: Cell, theirs: Cell, metric: str, reading: str, settings: TableSettings
+) -> tuple[Paired, resampling.Sums | None]:
+    """Compare two cells of the same units under one reading.
+
+    Returns:
+        The comparison, and what its interval is still to be drawn from: scores of 0 and 1 have theirs already
+        (kinds of groups are drawn), all others share their draws.
+    """
+    both, first, second, own, other = scores_of(ours, theirs, metric, reading)
+    groups = ours.groups[both].tolist()
     n_pairs = len(groups)
-    binary = n_pairs > 0 and bool(np.isin(np.concatenate([first, second]), (0.0, 1.0)).all())
-    only_first = int((first > second).sum()) if binary else None
-    only_second = int((first < second).sum()) if binary else None
-    return Contrast(
-        metric=metric,
-        is_headline=metric == ours.score.headline,
-        axis=axis,
-        first=ours.key,
-        second=theirs.key,
-        grader=ours.score.grader,
-        difference=float(first.sum() - second.sum()) / n_pairs if n_pairs else None,
-        interval=stats.bootstrap_difference(
-            first, second, groups=groups, n_resamples=settings.bootstrap.n, seed=settings.bootstrap.seed
-        ),
+    weighted = own is not None and other is not None
+    binary = not weighted and bool(np.isin(np.concatenate([first, second]), (0.0, 1.0)).all())
+    found = Paired(
+        difference=None,
         n_pairs=n_pairs,
+        n_dropped=len(both) - n_pairs,
         n_groups=len(set(groups)),
-        n_only_first=only_first,
-        n_only_second=only_second,
-        mcnemar_p=stats.mcnemar_exact(only_first, only_second) if binary else None,
+        n_higher=int((first > second).sum()),
+        n_lower=int((first < second).sum()),
+        is_binary=binary and n_pairs > 0,
+        is_weighted=weighted,
     )
+    if not n_pairs:
+        return found, None
+    if own is not None and other is not None:
+        tops, bottoms = [first * own, second * other], [own, other]
+        value = float(tops[0].sum() / own.sum() - tops[1].sum() / other.sum())
+        return replace(found, difference=value), resampling.sums(tops, bottoms, groups)
+    found = replace(found, difference=float(first.sum() - second.sum()) / n_pairs)
+    if not binary:
+        return found, resampling.sums([first - second], [None], groups)
+    interval = stats.bootstrap_difference(
+        first, second, groups=groups, n_resamples=settings.bootstrap.n, seed=settings.bootstrap.seed
+    )
+    return replace(found, interval=interval), None
 
 
-def pairs(cells: Mapping[CellKey, Cell], settings: TableSettings) -> list[tuple[str, CellKey, CellKey]]:
-    """Return axis, first and second cell of every comparison that the table has both cells of."""
-    found: dict[tuple[str, CellKey, CellKey], None] = {}
-    benches = dict.fromkeys(key.bench for key in cells)
-    for bench in benches:
+def pairs(cells: Mapping[CellKey, Cell], settings: TableSettings) -> list[Compared]:
+    """Return every comparison that the table has both cells of, of the first time that models are asked."""
+    found: dict[tuple[str, CellKey, CellKey], Compared] = {}
+    first_cells = first_time(cells)
+    for bench in dict.fromkeys(key.bench for key in first_cells):
         for pair in settings.contrasts:
-            for key in cells:
+            for key in first_cells:
                 first = key._replace(**{pair.axis: pair.first})
                 second = key._replace(**{pair.axis: pair.second})
-                if key.bench == bench and first in cells and second in cells:
-                    found[pair.axis, first, second] = None
-    return list(found)
+                if key.bench == bench and first in first_cells and second in first_cells:
+                    found[pair.axis, first, second] = Compared(pair, first, second)
+    return list(found.values())
+
+
+def compare(
+    cells: Mapping[CellKey, Cell], compared: Compared, metrics: Sequence[str], settings: TableSettings
+) -> list[Contrast]:
+    """Compare two cells under some metrics; intervals of as many groups share their draws."""
+    ours, theirs = cells[compared.first], cells[compared.second]
+    places = [(metric, reading) for metric in metrics for reading in (PUBLISHED, STRICT)]
+    found = {place: pair_up(ours, theirs, *place, settings) for place in places}
+    waiting = {place: sums for place, (_, sums) in found.items() if sums is not None}
+    drawn = resampling.intervals(
+        list(waiting.values()),
+        n_resamples=settings.bootstrap.n,
+        seed=settings.bootstrap.seed,
+        confidence=stats.CONFIDENCE,
+    )
+    pairs_of = {place: paired for place, (paired, _) in found.items()}
+    for place, interval in zip(waiting, drawn, strict=True):
+        pairs_of[place] = replace(pairs_of[place], interval=interval)
+    return [
+        Contrast(
+            metric=metric,
+            is_headline=metric == ours.score.headline,
+            pair=compared.pair,
+            first=ours.key,
+            second=theirs.key,
+            grader=ours.score.grader,
+            published=pairs_of[metric, PUBLISHED],
+            strict=pairs_of[metric, STRICT],
+        )
+        for metric in metrics
+    ]
+
+
+def shared_metrics(ours: Cell, theirs: Cell, settings: TableSettings) -> list[str]:
+    """Return the metrics that both cells have, in the order of the table."""
+    return [m.name for m in settings.metrics if m.name in ours.scores and m.name in theirs.scores]
 
 
 def compare_all(cells: Mapping[CellKey, Cell], settings: TableSettings) -> list[Contrast]:
     """Return all contrasts, metric by metric, headline first; Holm's p is over each metric as one family."""
-    found: list[Contrast] = []
-    shown = pairs(cells, settings)
-    for metric in settings.metrics:
-        here = [
-            compare(cells[first], cells[second], metric.name, axis, settings)
-            for axis, first, second in shown
-            if metric.name in cells[first].scores and metric.name in cells[second].scores
-        ]
-        found += _adjusted(here)
+    by_metric: dict[str, list[Contrast]] = {metric.name: [] for metric in settings.metrics}
+    for one in pairs(cells, settings):
+        metrics = shared_metrics(cells[one.first], cells[one.second], settings)
+        for contrast in compare(cells, one, metrics, settings):
+            by_metric[contrast.metric].append(contrast)
+    found = [contrast for here in by_metric.values() for contrast in _adjusted(here)]
     return sorted(found, key=lambda contrast: not contrast.is_headline)
 
 
 def _adjusted(contrasts: Sequence[Contrast]) -> list[Contrast]:
-    adjusted = stats.holm([contrast.mcnemar_p for contrast in contrasts])
+    adjusted = stats.holm([contrast.published.p for contrast in contrasts])
     return [replace(contrast, holm_p=p) for contrast, p in zip(contrasts, adjusted, strict=True)]
-
-
-def row(contrast: Contrast, settings: TableSettings) -> dict[str, Any]:
-    """Return the CSV row of a contrast; differences in points of the table's unit."""
-    low, high = contrast.interval or (None, None)
-    clustered = "paired clustered bootstrap" if contrast.n_groups < contrast.n_pairs else "paired bootstrap"
-    method = f"{clustered} 95 %, {settings.bootstrap.n} samples, seed {settings.bootstrap.seed}"
-    only = {"n_only_arm": None, "n_only_model": None, f"n_only_{contrast.axis}": contrast.n_only_first}
-    return {
-        "bench": contrast.first.bench,
-        "metric": contrast.metric,
-        "better": settings.metric(contrast.metric).better,
-        "axis": contrast.axis,
-        "arm": contrast.first.arm,
-        "model": contrast.first.model,
-        "against": contrast.against,
-        "unit": f"{settings.unit} points" if settings.unit == "percent" else settings.unit,
-        "difference": settings.scaled(contrast.difference, 2),
-        "low": settings.scaled(low, 2),
-        "high": settings.scaled(high, 2),
-        "n_pairs": contrast.n_pairs,
-        "n_groups": contrast.n_groups,
-        **only,
-        "n_only_against": contrast.n_only_second,
-        "mcnemar_p": significant(contrast.mcnemar_p),
-        "holm_p": significant(contrast.holm_p),
-        "grader": contrast.grader,
-        "interval_method": method if contrast.interval else "undefined: fewer than two groups",
-    }

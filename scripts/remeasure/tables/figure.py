@@ -1,9 +1,10 @@
 """The picture of a table: bars by arm, or points by metric, with intervals, counts and failures."""
 
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from remeasure.tables import figure_bars, figure_points, wide
+from remeasure.tables.contrasts import Contrast
 from remeasure.tables.figure_style import LEFT_IN, PT_PER_IN, STYLE, header, with_words, wrapped
 from remeasure.tables.inputs import Cell
 from remeasure.tables.published import Published
@@ -38,13 +39,20 @@ def _subtitle(settings: TableSettings, warning: str | None) -> str:
     return text if warning is None else f"{warning} {text}"
 
 
-def render(cells: Cells, published: Printed, settings: TableSettings, warning: str | None = None) -> str:
+def render(
+    cells: Cells,
+    published: Printed,
+    settings: TableSettings,
+    contrasts: Sequence[Contrast] = (),
+    warning: str | None = None,
+) -> str:
     """Return the SVG; the same cells give the same text. Columns of metrics become panels of points.
 
     Args:
         cells: all cells.
         published: values of the paper.
         settings: of the table.
+        contrasts: differences that are drawn too.
         warning: a sentence that the subtitle begins with.
     """
     import matplotlib

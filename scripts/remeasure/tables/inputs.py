@@ -52,8 +52,14 @@ class Cell:
     groups: np.ndarray
     """Shape (n,), int32: number of each unit's group."""
     scores: dict[str, dict[str, np.ndarray]]
-    """By metric and reading, shape (n,), float64: 0 to 1, NaN where the unit is not in the denominator."""
+    """By metric and reading, shape (n,), float64; NaN where the unit is not in the denominator."""
     strata: dict[str, Strata]
+    weights: dict[str, dict[str, np.ndarray]]
+    """By metric and reading, where a score may count more than once: shape (n,), float64."""
+
+    def weights_of(self, metric: str, reading: str) -> np.ndarray | None:
+        """Return how often each unit's score counts; None for once."""
+        return self.weights.get(metric, {}).get(reading)
 
     @property
     def key(self) -> CellKey:
@@ -89,6 +95,7 @@ class _Columns:
 
     n: int = 0
     scores: dict[tuple[str, str], array] = field(default_factory=dict)
+    weights: dict[tuple[str, str], array] = field(default_factory=dict)
     groups: _Codes = field(default_factory=_Codes)
     strata: dict[str, _Codes] = field(default_factory=dict)
     differ: Counter = field(default_factory=Counter)
@@ -108,6 +115,10 @@ class _Columns:
                 column = self.scores.setdefault((metric, reading), array("d"))
                 column.extend([NAN] * (self.n - len(column)))
                 column.append(NAN if value is None else value)
+            for metric, weight in found.weights.items():
+                column = self.weights.setdefault((metric, reading), array("d"))
+                column.extend([1.0] * (self.n - len(column)))
+                column.append(weight)
         strict = scores_of(line.strict, headline)
         for metric, value in scores_of(line.published, headline).items():
             self.differ[metric] += value != strict.get(metric)
@@ -124,9 +135,25 @@ class _Columns:
         column.extend([NAN] * (self.n - len(column)))
         return np.array(column, dtype=np.float64)
 
+    def weights_of(self, metric: str, reading: str) -> np.ndarray | None:
+        """Return how often each score counts; None where the file does not say."""
+        column = self.weights.get((metric, reading))
+        if column is None:
+            return None
+        column.extend([1.0] * (self.n - len(column)))
+        return np.array(column, dtype=np.float64)
 
-def load_cell(score_path: Path, graded_path: Path) -> Cell:
+
+Found = dict[str, dict[str, np.ndarray]]
+
+
+def load_cell(score_path: Path, graded_path: Path, if_none: Mapping[str, float | None] | None = None) -> Cell:
     """Read a cell and check that each of its numbers is the mean of its graded units.
+
+    Args:
+        score_path: ``score.json``.
+        graded_path: ``graded.jsonl``.
+        if_none: by metric what the original says where nothing is in the denominator.
 
     Raises:
         RemeasureError: the two files do not belong together.
@@ -135,8 +162,9 @@ def load_cell(score_path: Path, graded_path: Path) -> Cell:
     columns = _Columns()
     for line in jsonl.read(graded_path, Graded):
         columns.add(line, score.headline)
-    scores: dict[str, dict[str, np.ndarray]] = {}
-    problem = _problem(score, columns, scores)
+    scores: Found = {}
+    weights: Found = {}
+    problem = _problem(score, columns, if_none or {}, scores, weights)
     if problem:
         raise RemeasureError(
             f"{score_path}: {problem}: it does not follow from {graded_path}; delete both and rerun, they "
@@ -152,14 +180,17 @@ def load_cell(score_path: Path, graded_path: Path) -> Cell:
         lost=tuple(columns.lost),
         groups=columns.groups.array,
         scores=scores,
+        weights=weights,
         strata={
             name: Strata(tuple(codes.places), codes.array) for name, codes in sorted(columns.strata.items())
         },
     )
 
 
-def _problem(score: Score, columns: _Columns, scores: dict[str, dict[str, np.ndarray]]) -> str:
-    """Say what in a score does not follow from the graded units, or nothing; fill in the units' scores."""
+def _problem(
+    score: Score, columns: _Columns, if_none: Mapping[str, float | None], scores: Found, weights: Found
+) -> str:
+    """Say what in a score does not follow from the graded units, or nothing; fill in scores and weights."""
     if columns.n != score.n:
         return f"{score.n} units, found {columns.n}"
     if columns.graders - {score.grader}:
@@ -179,20 +210,29 @@ def _problem(score: Score, columns: _Columns, scores: dict[str, dict[str, np.nda
         for reading, number in {PUBLISHED: metric.published, STRICT: metric.strict, **metric.also}.items():
             named.add((name, reading))
             values = columns.of(name, reading)
-            wrong = "no scores" if values is None else _differs(number, values)
+            own = columns.weights_of(name, reading)
+            empty = if_none.get(name) if reading == PUBLISHED else None
+            wrong = "no scores" if values is None else _differs(number, values, own, empty)
             if wrong:
                 return f"{name}, {reading}: value {number.value} of {number.n}, found {wrong}"
             scores.setdefault(name, {})[reading] = values
+            if own is not None:
+                weights.setdefault(name, {})[reading] = own
     more = sorted(columns.scores.keys() - named)
     return f"{more[0][0]}, {more[0][1]}: not there, found {columns.n} units" if more else ""
 
 
-def _differs(number: Number, values: np.ndarray) -> str:
+def _differs(number: Number, values: np.ndarray, weights: np.ndarray | None, if_none: float | None) -> str:
     """Say what the scores give where it is not the number, or nothing."""
-    known = values[~np.isnan(values)]
-    mean = math.fsum(known) / len(known) if len(known) else None
+    known = ~np.isnan(values)
+    scores = values[known]
+    own = np.ones(len(scores)) if weights is None else weights[known]
+    if not (own > 0).all():
+        return "weights that are not above 0"
+    n = int(own.sum())
+    mean = math.fsum(scores * own) / n if n else if_none
     same = mean is number.value if None in (mean, number.value) else abs(mean - number.value) <= 1e-9
-    return "" if same and number.n == len(known) else f"{mean} of {len(known)}"
+    return "" if same and number.n == n else f"{mean} of {n}"
 
 
 def load(
@@ -214,8 +254,9 @@ def load(
             f"{lost[0]}: score.json and graded.jsonl of a cell must both be given; give both"
         )
     found: dict[CellKey, Cell] = {}
+    if_none = {metric.name: metric.if_none for metric in settings.metrics}
     for path in score_paths:
-        cell = load_cell(path, graded[path.parent])
+        cell = load_cell(path, graded[path.parent], if_none)
         if cell.key in found:
             raise RemeasureError(
                 f"{path}: cell {settings.name(cell.key)} was given already: {found[cell.key].score_path}; "

@@ -5,10 +5,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from remeasure import showing
 from remeasure.records import Stage
 from remeasure.tables import cells as cell_rows
+from remeasure.tables import wide
 from remeasure.tables.breakdown import Part
 from remeasure.tables.contrasts import Contrast
+from remeasure.tables.drift import Drift
 from remeasure.tables.inputs import Cell
 from remeasure.tables.markdown_differences import differences
+from remeasure.tables.markdown_drift import drift_sections
 from remeasure.tables.markdown_failures import failed_answers, footnotes, lengths
 from remeasure.tables.markdown_numbers import explained, number_table, paper_layout
 from remeasure.tables.markdown_parts import counts, strata
@@ -74,27 +77,30 @@ def render(
     contrasts: Sequence[Contrast],
     parts: Sequence[Part],
     settings: TableSettings,
+    drifts: Sequence[Drift],
     servers: Mapping[CellKey, Servers],
     stages: Iterable[Stage] = (),
 ) -> str:
-    """Return the whole page."""
+    """Return the whole page; numbers are of the first time that a model was asked."""
+    first = wide.first_time(cells)
     notes = [" ".join(map(showing.markdown, settings.notes)) + "\n"] if settings.notes else []
     stages = list(stages)
     sections = [
         f"# {showing.markdown(settings.title)}\n",
-        _head(cells, settings) + "\n",
+        _head(first, settings) + "\n",
         *notes,
         *fewer(stages),
         comparability(cells, published, settings) + "\n",
         *filter(None, [warning(servers, settings)]),
-        paper_layout(cells, settings),
-        *footnotes(cells, settings),
+        paper_layout(first, settings),
+        *footnotes(first, settings),
         "## Cells\n",
-        explained(cells, settings) + "\n",
-        number_table(cells, published, settings),
+        explained(first, settings) + "\n",
+        number_table(first, published, settings),
         *differences(contrasts, settings),
+        *drift_sections(drifts, settings),
         *strata(parts, settings),
-        *counts(cells, settings),
+        *counts(first, settings),
         "## Failures\n",
         *failed_answers(cells, settings),
         lengths(cells, settings),

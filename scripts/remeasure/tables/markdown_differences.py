@@ -3,33 +3,73 @@
 from collections.abc import Sequence
 
 from remeasure.tables.contrasts import Contrast
-from remeasure.tables.markdown_text import axes_of, axis_names, grid, p_value, points, span, titles
+from remeasure.tables.markdown_text import (
+    axes_of,
+    axis_names,
+    grid,
+    more_in,
+    p_value,
+    points,
+    span,
+    titles,
+)
 from remeasure.tables.settings import TableSettings
 
 
+def _sides(contrast: Contrast, settings: TableSettings) -> list[str]:
+    return [
+        settings.title_of(contrast.axis, getattr(contrast.first, contrast.axis)),
+        settings.title_of(contrast.axis, contrast.against),
+    ]
+
+
+def _called(contrast: Contrast) -> str | None:
+    return contrast.pair.title or contrast.pair.name
+
+
 def contrast_table(contrasts: Sequence[Contrast], axis: str, settings: TableSettings) -> str:
-    """Return one line per difference between two values of an axis."""
+    """Return one line per difference between two values of an axis.
+
+    Differences that all have names are called by these; ``differences`` says which is which.
+    """
     fixed = [name for name in axes_of(settings) if name != axis]
     several = len(settings.metrics) > 1
+    named = all(_called(contrast) for contrast in contrasts)
     rows = [
         [
             *titles(contrast.first, fixed, settings),
-            settings.title_of(axis, getattr(contrast.first, axis)),
-            settings.title_of(axis, contrast.against),
+            *([_called(contrast) or ""] if named else _sides(contrast, settings)),
             *([settings.metric(contrast.metric).directed] if several else []),
-            points(contrast.difference, settings),
-            span(contrast.interval, settings),
-            f"{contrast.n_pairs:,}",
-            "–" if contrast.n_only_first is None else f"{contrast.n_only_first} : {contrast.n_only_second}",
+            points(contrast.published.difference, contrast.metric, settings),
+            span(contrast.published.interval, contrast.metric, settings),
+            f"{contrast.published.n_pairs:,}",
+            f"{contrast.published.n_higher} : {contrast.published.n_lower}",
             p_value(contrast.mcnemar_p),
+            *([p_value(contrast.sign_p)] if any(one.sign_p is not None for one in contrasts) else []),
             p_value(contrast.holm_p),
+            points(contrast.strict.difference, contrast.metric, settings),
+            span(contrast.strict.interval, contrast.metric, settings),
+            f"{contrast.strict.n_pairs:,} ({contrast.strict.n_dropped:,} dropped)",
         ]
         for contrast in contrasts
     ]
-    header = [*axis_names(fixed), axis.capitalize(), "Against", *(["Metric"] if several else [])]
-    only = "Only one right" if not several else "1 in one only"
-    header += ["Points", "95 % interval", "Pairs", only, "McNemar p", "Holm p"]
-    return grid(header, rows, len(header) - 6)
+    header = [*axis_names(fixed), *(["Contrast"] if named else [axis.capitalize(), "Against"])]
+    header += ["Metric"] if several else []
+    n_text = len(header)
+    header += ["Points", "95 % interval", "Pairs", "Higher : lower", "McNemar p"]
+    header += ["Sign p"] if any(one.sign_p is not None for one in contrasts) else []
+    header += ["Holm p", "Strict", "95 % interval, strict", "Pairs, strict"]
+    return grid(header, rows, n_text)
+
+
+def _explained(contrasts: Sequence[Contrast], settings: TableSettings) -> str:
+    """Return which cells a named difference is of, one line each."""
+    lines = {
+        f"- {_called(contrast)}: {' minus '.join(_sides(contrast, settings))}": None
+        for contrast in contrasts
+        if _called(contrast)
+    }
+    return "\n".join(lines) + "\n" if lines else ""
 
 
 def differences(contrasts: Sequence[Contrast], settings: TableSettings) -> list[str]:
@@ -38,16 +78,28 @@ def differences(contrasts: Sequence[Contrast], settings: TableSettings) -> list[
     family = (
         f"all {len(contrasts)} differences shown" if len(metrics) == 1 else "the differences of each metric"
     )
+    shown = {metric.name: place for place, metric in enumerate(settings.shown)}
     parts = []
     for axis in dict.fromkeys(contrast.axis for contrast in contrasts):
         here = [contrast for contrast in contrasts if contrast.axis == axis]
         main = [contrast for contrast in here if contrast.is_headline]
-        other = [contrast for contrast in here if not contrast.is_headline]
-        parts += [
-            f"## Differences between {axis}s\n",
-            "On the same units, published reading; bootstrap over groups of units that belong together, "
-            f"McNemar's exact test over single units, Holm over {family}.\n",
+        other = [contrast for contrast in here if not contrast.is_headline and contrast.metric in shown]
+        other.sort(key=lambda contrast: shown[contrast.metric])
+        tests = ["McNemar's exact test over single units"]
+        if any(contrast.sign_p is not None for contrast in here):
+            tests.append("where scores are not 0 or 1 an exact sign test over the units that differ")
+        said = [
+            f"On the same units, published reading; bootstrap over groups of units that belong together, "
+            f"{', '.join(tests)}, Holm over {family}.",
+            "*Dropped*: units that one side has not in the strict denominator.",
         ]
+        if any(settings.metric(contrast.metric).better == "low" for contrast in [*main, *other]):
+            said.append(
+                "Where lower is better, the sign is reversed: a negative difference favours the first."
+            )
+        said += filter(None, [more_in(settings, "contrasts")])
+        parts += [f"## Differences between {axis}s\n", " ".join(said) + "\n"]
+        parts += filter(None, [_explained(here, settings)])
         parts += [contrast_table(main, axis, settings)] if main else []
         parts += ["Other metrics:\n"] if main and other else []
         parts += [contrast_table(other, axis, settings)] if other else []

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from remeasure.tables import cells as cell_rows
 from remeasure.tables import wide
 from remeasure.tables.csv_text import decimals
-from remeasure.tables.inputs import Cell
+from remeasure.tables.inputs import PUBLISHED, STRICT, Cell
 from remeasure.tables.markdown_failures import failure_marks
-from remeasure.tables.markdown_text import axes_of, axis_names, grid, n_of, span, titles, value_text
+from remeasure.tables.markdown_text import axes_of, axis_names, grid, more_in, n_of, span, titles, value_text
 from remeasure.tables.published import Published
 from remeasure.tables.settings import CellKey, NumberKey, TableSettings
 
@@ -23,7 +23,8 @@ def paper_layout(cells: Cells, settings: TableSettings) -> str:
         keys = [wide.number_at(cells, row, column, settings) for column in settings.columns]
         graders = sorted({cells[key.cell].score.grader for key in keys if key})
         values = [
-            value_text(_share(cells, key), settings) + marks.get(key.cell, "") if key else "–" for key in keys
+            _with_n(cells[key.cell], key.metric, settings) + marks.get(key.cell, "") if key else "–"
+            for key in keys
         ]
         title = settings.place_title(row, settings.row_axes)
         rows.append([title, ", ".join(graders), *values])
@@ -32,8 +33,17 @@ def paper_layout(cells: Cells, settings: TableSettings) -> str:
     return grid([header, "Grader", *columns], rows, 2)
 
 
-def _share(cells: Cells, key: NumberKey) -> float | None:
-    return cells[key.cell].score.metrics[key.metric].published.value
+def _with_n(cell: Cell, metric: str, settings: TableSettings) -> str:
+    """Return a value, its denominator beside it where it means nothing without."""
+    number = cell.score.metrics[metric].published
+    text = value_text(number.value, metric, settings)
+    return f"{text} (n {number.n:,})" if settings.metric(metric).shows_n else text
+
+
+def _graded(cell: Cell, metric: str, reading: str, n: int) -> str:
+    """Return a denominator; of a weighted metric it counts weights, not units."""
+    weighted = cell.weights_of(metric, reading) is not None
+    return f"{n:,} in all" if weighted else n_of(n, cell.score.n)
 
 
 def number_table(cells: Cells, published: Printed, settings: TableSettings) -> str:
@@ -43,7 +53,10 @@ def number_table(cells: Cells, published: Printed, settings: TableSettings) -> s
     several = len(settings.metrics) > 1
     recall = any(cell.score.recall_at_k is not None for cell in cells.values())
     rows = []
+    shown = {metric.name for metric in settings.shown}
     for key in wide.numbers(cells, settings):
+        if key.metric not in shown:
+            continue
         cell, there = cells[key.cell], published.get(key)
         metric = cell.score.metrics[key.metric]
         found = [metric.also.get(name) for name in also]
@@ -51,17 +64,20 @@ def number_table(cells: Cells, published: Printed, settings: TableSettings) -> s
             [
                 *titles(key, axes, settings),
                 *([settings.metric(key.metric).directed] if several else []),
-                value_text(metric.published.value, settings),
-                span(metric.published.interval, settings),
-                value_text(metric.strict.value, settings),
-                span(metric.strict.interval, settings),
-                *(value_text(number.value, settings) if number else "–" for number in found),
-                n_of(metric.published.n, cell.score.n),
-                n_of(metric.strict.n, cell.score.n),
-                *(n_of(number.n, cell.score.n) if number else "–" for number in found),
+                value_text(metric.published.value, key.metric, settings),
+                span(metric.published.interval, key.metric, settings),
+                value_text(metric.strict.value, key.metric, settings),
+                span(metric.strict.interval, key.metric, settings),
+                *(value_text(number.value, key.metric, settings) if number else "–" for number in found),
+                _graded(cell, key.metric, PUBLISHED, metric.published.n),
+                _graded(cell, key.metric, STRICT, metric.strict.n),
+                *(
+                    _graded(cell, key.metric, name, number.n) if number else "–"
+                    for name, number in zip(also, found, strict=True)
+                ),
                 f"{metric.n_differ:,}",
                 *([settings.scaled(cell.score.recall_at_k) or "–"] if recall else []),
-                decimals(there.value, settings.decimals) or "" if there else "–",
+                (decimals(there.value, settings.decimals_of(key.metric)) or "") if there else "–",
                 cell_rows.verdict(cell, key.metric, there, settings).verdict,
             ]
         )
@@ -91,6 +107,10 @@ def explained(cells: Cells, settings: TableSettings) -> str:
         parts.append(f"Further readings: {', '.join(f'*{name}*' for name in also)}.")
     if any(metric.better == "low" for metric in settings.metrics):
         parts.append("↑: higher is better; ↓: lower is better.")
+    numbers = [metric.title for metric in settings.shown if metric.kind == "number"]
+    if numbers:
+        parts.append(f"Numbers of their own, not in {settings.unit}: {', '.join(numbers)}.")
+    parts += filter(None, [more_in(settings, "cells")])
     if ks:
         parts.append(
             "*Recall* is the share of items with a page that holds the answer among the first "

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from remeasure.tables import cells as cell_rows
 from remeasure.tables.breakdown import MACRO, Part
 from remeasure.tables.inputs import Cell
-from remeasure.tables.markdown_text import axes_of, axis_names, grid, titles
+from remeasure.tables.markdown_text import axes_of, axis_names, grid, more_in, titles
 from remeasure.tables.settings import CellKey, TableSettings
 
 Cells = Mapping[CellKey, Cell]
@@ -18,6 +18,8 @@ N_LARGEST = 10
 def strata(parts: Sequence[Part], settings: TableSettings) -> list[str]:
     """Return a section per division: its parts as rows, metrics as columns; nothing where there are none."""
     found = []
+    shown_metrics = {metric.name for metric in settings.shown}
+    parts = [part for part in parts if part.key.metric in shown_metrics]
     for stratum in dict.fromkeys(part.stratum for part in parts):
         here = [part for part in parts if part.stratum == stratum]
         sizes: dict[str, int] = {}
@@ -33,6 +35,7 @@ def strata(parts: Sequence[Part], settings: TableSettings) -> list[str]:
                 f" The {len(shown)} largest of {len(sizes)} parts; all of them are in "
                 f"`{settings.table}.breakdown.csv`."
             )
+        text = " ".join(filter(None, [text, more_in(settings, "breakdown")]))
         found += [f"## By {stratum.replace('_', ' ')}\n", text + "\n"]
         found.append(_stratum_table(here, [*shown, MACRO], settings))
     return found
@@ -41,7 +44,7 @@ def strata(parts: Sequence[Part], settings: TableSettings) -> list[str]:
 def _stratum_table(parts: Sequence[Part], levels: Sequence[str], settings: TableSettings) -> str:
     axes = axes_of(settings)
     by_place = {(part.key.cell, part.level, part.key.metric): part for part in parts}
-    metrics = [m for m in settings.metrics if any(part.key.metric == m.name for part in parts)]
+    metrics = [m for m in settings.shown if any(part.key.metric == m.name for part in parts)]
     rows = []
     for cell in dict.fromkeys(part.key.cell for part in parts):
         for level in levels:
@@ -60,7 +63,7 @@ def _stratum_table(parts: Sequence[Part], levels: Sequence[str], settings: Table
 
 
 def _stratum_value(part: Part, settings: TableSettings) -> str:
-    text = settings.scaled(part.value) or "–"
+    text = settings.printed(part.value, part.key.metric) or "–"
     return text if part.n == part.n_units else f"{text} ({part.n:,})"
 
 

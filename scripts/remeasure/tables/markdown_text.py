@@ -29,11 +29,11 @@ def axis_names(axes: Iterable[str]) -> list[str]:
     return [axis.capitalize() for axis in axes]
 
 
-def span(interval: tuple[float, float] | None, settings: TableSettings) -> str:
-    """Return an interval in the table's unit."""
+def span(interval: tuple[float, float] | None, metric: str, settings: TableSettings) -> str:
+    """Return an interval of a metric's values."""
     if interval is None:
         return "undefined"
-    return f"{settings.scaled(interval[0])} to {settings.scaled(interval[1])}"
+    return f"{settings.printed(interval[0], metric)} to {settings.printed(interval[1], metric)}"
 
 
 def p_value(value: float | None) -> str:
@@ -46,12 +46,23 @@ def n_of(n: int, n_all: int) -> str:
     return f"{n:,} of {n_all:,}"
 
 
-def value_text(share: float | None, settings: TableSettings) -> str:
-    """Return a number in the table's unit."""
-    return settings.scaled(share) or "none graded"
+def value_text(value: float | None, metric: str, settings: TableSettings) -> str:
+    """Return a value of a metric."""
+    return settings.printed(value, metric) or "none graded"
 
 
-def points(share: float | None, settings: TableSettings) -> str:
-    """Return a difference in the table's unit, with its sign."""
-    text = settings.scaled(share)
-    return "undefined" if text is None else text if text.startswith("-") else f"+{text}"
+def points(difference: float | None, metric: str, settings: TableSettings) -> str:
+    """Return a difference with its sign, and where lower is better with the words that say so."""
+    text = settings.printed(difference, metric)
+    if text is None:
+        return "undefined"
+    signed = text if text.startswith("-") else f"+{text}"
+    return signed if settings.metric(metric).better == "high" else f"{signed} (lower is better)"
+
+
+def more_in(settings: TableSettings, part: str, also: str = "") -> str:
+    """Say where all metrics are, if the page shows only those of the layout; or an empty text."""
+    if not settings.is_shortened:
+        return ""
+    what = f"{len(settings.metrics)} metrics{f', {also},' if also else ''}"
+    return f"Shown are the metrics of the layout; all {what} are in `{settings.table}.{part}.csv`."

@@ -11,6 +11,8 @@ from remeasure.tables.csv_text import decimals
 
 FACTORS = {"percent": 100.0, "share": 1.0}
 """Units of a table: what a share is multiplied with."""
+PLACES = {"percent": 2, "share": 4}
+"""Decimals of shares in files other than the wide table."""
 ARROWS = {"high": "↑", "low": "↓"}
 """Which way a metric is better."""
 ONLY_COLUMN = "value"
@@ -110,6 +112,10 @@ class TableSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Whether it is published all the same."""
     protocol: dict[str, tuple[str, str]] = {}
     """Further protocol fields: ours and the published; those that differ are named."""
+    shown_metrics: tuple[str, ...] = ()
+    """The metrics that the page shows; none: all. Files have all."""
+    figure: Literal["conditions"] | None = None
+    """What the picture shows; null: bars by arm, or points by metric, as the columns are."""
 
     @property
     def factor(self) -> float:
@@ -128,6 +134,34 @@ class TableSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         """Return a share in the table's unit, with the table's decimals or others; None stays None."""
         value = None if share is None else share * self.factor
         return decimals(value, self.decimals if places is None else places)
+
+    def filed(self, share: float | None) -> str | None:
+        """Return a share as files have it: a hundredth of a percent is the last decimal."""
+        return self.scaled(share, PLACES[self.unit])
+
+    def factor_of(self, metric: str) -> float:
+        """Return what a metric's values are multiplied with: 1 for numbers that are no shares."""
+        return 1.0 if self.metric(metric).kind == "number" else self.factor
+
+    def unit_of(self, metric: str) -> str:
+        """Return the unit of a metric's values."""
+        return "number" if self.metric(metric).kind == "number" else self.unit
+
+    def decimals_of(self, metric: str) -> int:
+        """Return how many decimals the table prints of a metric."""
+        return min(max(self.decimals, 2), 3) if self.metric(metric).kind == "number" else self.decimals
+
+    def places_of(self, metric: str) -> int:
+        """Return how many decimals files have of a metric."""
+        return 3 if self.metric(metric).kind == "number" else PLACES[self.unit]
+
+    def printed(self, value: float | None, metric: str) -> str | None:
+        """Return a value of a metric as the table prints it; None stays None."""
+        return None if value is None else decimals(value * self.factor_of(metric), self.decimals_of(metric))
+
+    def written(self, value: float | None, metric: str) -> str | None:
+        """Return a value of a metric as files have it; None stays None."""
+        return None if value is None else decimals(value * self.factor_of(metric), self.places_of(metric))
 
     # -- axes ----------------------------------------------------------------------------------------------
 
@@ -152,6 +186,16 @@ class TableSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     def metric(self, name: str) -> MetricTitle:
         """Return a metric by name."""
         return next(metric for metric in self.metrics if metric.name == name)
+
+    @property
+    def shown(self) -> tuple[MetricTitle, ...]:
+        """The metrics that the page shows, in the order of the layout."""
+        return tuple(map(self.metric, self.shown_metrics)) or self.metrics
+
+    @property
+    def is_shortened(self) -> bool:
+        """Whether the page shows fewer metrics than there are."""
+        return len(self.shown) < len(self.metrics)
 
     def place_title(self, place: Place, axes: tuple[str, ...]) -> str:
         """Return the title of a row or column, the metric in it with its direction."""
