@@ -16,6 +16,7 @@ rule make_table:
         contrasts="results/{run}/tables/{table}.contrasts.csv",
         breakdown="results/{run}/tables/{table}.breakdown.csv",
         drift="results/{run}/tables/{table}.drift.csv",
+        failures="results/{run}/tables/{table}.failures.csv",
         markdown="results/{run}/tables/{table}.md",
         provenance="results/{run}/tables/{table}.json",
         figure="results/{run}/tables/{table}.svg",
@@ -39,8 +40,8 @@ rule make_table:
         ' --published "${{SCRIPTS%/scripts}}"/{params.published:q}'
         " --scores {input.scores:q} --graded {input.graded:q} --stages {input.stages:q}"
         " --out-wide {output.wide:q} --out-cells {output.cells:q} --out-contrasts {output.contrasts:q}"
-        " --out-breakdown {output.breakdown:q} --out-drift {output.drift:q} --out-markdown {output.markdown:q}"
-        " --out-provenance {output.provenance:q} --out-figure {output.figure:q}"
+        " --out-breakdown {output.breakdown:q} --out-drift {output.drift:q} --out-failures {output.failures:q}"
+        " --out-markdown {output.markdown:q} --out-provenance {output.provenance:q} --out-figure {output.figure:q}"
         " 2> {log:q}"
 
 
@@ -51,6 +52,8 @@ rule make_page:
         images=FILES.pictured,
         graded=lambda wildcards: FILES.cells(wildcards, "graded.jsonl"),
         responses=lambda wildcards: FILES.cells(wildcards, "responses.jsonl"),
+        requests=lambda wildcards: FILES.cells(wildcards, "requests.jsonl"),
+        table="results/{run}/tables/{table}.json",
     output:
         page="results/{run}/tables/{table}.html",
     log:
@@ -68,7 +71,8 @@ rule make_page:
         settings=as_json(PLAN.page, "run", "table"),
     shell:
         'python "$SCRIPTS"/make_page.py --settings {params.settings:q} --items {input.questions:q}'
-        " --graded {input.graded:q} --responses {input.responses:q} --out {output.page:q} 2> {log:q}"
+        " --graded {input.graded:q} --responses {input.responses:q} --requests {input.requests:q}"
+        " --table {input.table:q} --out {output.page:q} 2> {log:q}"
 
 
 rule publish_table:
@@ -81,6 +85,7 @@ rule publish_table:
         contrasts="results/{table}.contrasts.csv",
         breakdown="results/{table}.breakdown.csv",
         drift="results/{table}.drift.csv",
+        failures="results/{table}.failures.csv",
         markdown="results/{table}.md",
         provenance="results/{table}.json",
         figure="results/{table}.svg",

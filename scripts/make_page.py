@@ -1,10 +1,11 @@
-"""Make the page of a table: its units one by one, with pictures, answers and verdicts, to look at."""
+"""Make the page of a table: its units one by one, with pictures, prompts, answers and verdicts."""
 
 import argparse
 import logging
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -13,8 +14,9 @@ from remeasure.errors import RemeasureError
 from remeasure.files import write_text
 from remeasure.images import ImageReader
 from remeasure.options import decode
-from remeasure.page import choice, html, thumbnails
-from remeasure.records import Graded, Item, Response
+from remeasure.page import choice, html, prompt, thumbnails
+from remeasure.records import Graded, Item, Request, Response
+from remeasure.tables.limits import OverLimit
 
 log = logging.getLogger("remeasure.make_page")
 
@@ -45,9 +47,33 @@ class PageSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     graders: dict[str, str]
     """Name of each bench's grader."""
     cells: tuple[PageCell, ...]
-    """In the order of ``--graded`` and ``--responses``."""
+    """In the order of ``--graded``, ``--responses`` and ``--requests``."""
     n_units: int
     """At most so many of each bench."""
+
+
+class Files(NamedTuple):
+    """A cell's title and what is read of it."""
+
+    title: str
+    graded: Path
+    responses: Path
+    requests: Path
+
+
+class Known(NamedTuple):
+    """What a cell says about the wanted units, by unit or item."""
+
+    title: str
+    graded: Mapping[str, Graded]
+    responses: Mapping[str, Response]
+    prompts: Mapping[str, prompt.Prompt]
+
+
+class TableNote(Struct, frozen=True):
+    """What is read of the table that the page belongs to; everything else is passed over."""
+
+    over_limit: OverLimit | None = None
 
 
 def units_of(path: Path, grader: graders.UnitGrader, wanted: Sequence[str]) -> dict[str, tuple[Item, ...]]:
@@ -62,22 +88,35 @@ def responses_of(path: Path, wanted: set[str]) -> dict[str, Response]:
     return {line.custom_id: line for line in jsonl.read(path, Response) if line.custom_id in wanted}
 
 
-def shown(
-    cells: Sequence[tuple[str, dict[str, Graded], dict[str, Response]]], unit: str, items: Sequence[Item]
-) -> tuple[html.Shown, ...]:
+def prompts_of(path: Path, wanted: set[str]) -> dict[str, prompt.Prompt]:
+    """Return what was given for the wanted items."""
+    return {
+        line.custom_id: prompt.of_request(line)
+        for line in jsonl.read(path, Request)
+        if line.custom_id in wanted
+    }
+
+
+def shown(cells: Sequence[Known], unit: str, items: Sequence[Item]) -> tuple[html.Shown, ...]:
     """Return what every cell says about a unit.
 
     Raises:
-        RemeasureError: a cell lacks the unit or one of its answers.
+        RemeasureError: a cell lacks the unit, one of its answers or one of its requests.
     """
     found = []
-    for title, graded, responses in cells:
-        answers = tuple(responses.get(item.item_id) for item in items)
-        if unit not in graded or None in answers:
+    for cell in cells:
+        answers = tuple(cell.responses.get(item.item_id) for item in items)
+        if unit not in cell.graded or None in answers:
             raise RemeasureError(
-                f"{title}: unit {unit!r} has no verdict or no answer; delete its graded.jsonl and rerun"
+                f"{cell.title}: unit {unit!r} has no verdict or no answer; delete its graded.jsonl and rerun"
             )
-        found.append(html.Shown(title, graded[unit], answers))
+        given = tuple(cell.prompts.get(item.item_id) for item in items)
+        if None in given:
+            raise RemeasureError(
+                f"{cell.title}: unit {unit!r} has an answer but no request; delete its requests.jsonl and "
+                "rerun"
+            )
+        found.append(html.Shown(cell.title, cell.graded[unit], answers, given))
     return tuple(found)
 
 
@@ -85,7 +124,7 @@ def bench_part(
     title: str,
     grader: graders.UnitGrader,
     items: Path,
-    cells: Sequence[tuple[str, Path, Path]],
+    cells: Sequence[Files],
     n_units: int,
     reader: ImageReader,
 ) -> html.BenchPart:
@@ -95,11 +134,11 @@ def bench_part(
         title: of the bench.
         grader: tells which items belong together.
         items: ``items.jsonl``.
-        cells: title, ``graded.jsonl`` and ``responses.jsonl`` of every cell.
+        cells: of every cell the title, ``graded.jsonl``, ``responses.jsonl`` and ``requests.jsonl``.
         n_units: at most so many.
         reader: reads images.
     """
-    names, n_all = choice.chosen([graded for _, graded, _ in cells], n_units)
+    names, n_all = choice.chosen([cell.graded for cell in cells], n_units)
     units = units_of(items, grader, names)
     lost = [name for name in names if name not in units]
     if lost:
@@ -108,8 +147,13 @@ def bench_part(
         )
     wanted = {item.item_id for members in units.values() for item in members}
     known = [
-        (name, choice.lines_of(graded, names), responses_of(responses, wanted))
-        for name, graded, responses in cells
+        Known(
+            cell.title,
+            choice.lines_of(cell.graded, names),
+            responses_of(cell.responses, wanted),
+            prompts_of(cell.requests, wanted),
+        )
+        for cell in cells
     ]
     return html.BenchPart(
         title=title,
@@ -130,7 +174,7 @@ def bench_part(
 
 def parts(settings: PageSettings, args: argparse.Namespace) -> Mapping[str, html.BenchPart]:
     """Return every bench's part."""
-    given = {"--graded": args.graded, "--responses": args.responses}
+    given = {"--graded": args.graded, "--responses": args.responses, "--requests": args.requests}
     for option, paths in given.items():
         if len(paths) != len(settings.cells):
             raise RemeasureError(
@@ -143,11 +187,8 @@ def parts(settings: PageSettings, args: argparse.Namespace) -> Mapping[str, html
     found = {}
     with ImageReader() as reader:
         for bench, items in zip(settings.benches, args.items, strict=True):
-            cells = [
-                (cell.title, graded, responses)
-                for cell, graded, responses in zip(settings.cells, args.graded, args.responses, strict=True)
-                if cell.bench == bench.name
-            ]
+            rows = zip(settings.cells, args.graded, args.responses, args.requests, strict=True)
+            cells = [Files(cell.title, *paths) for cell, *paths in rows if cell.bench == bench.name]
             grader = graders.by_name(settings.graders[bench.name])
             found[bench.name] = bench_part(bench.title, grader, items, cells, settings.n_units, reader)
     return found
@@ -158,7 +199,9 @@ def work(args: argparse.Namespace) -> None:
     settings = decode(args.settings, PageSettings)
     found = parts(settings, args)
     headline = {bench: graders.by_name(name).headline for bench, name in settings.graders.items()}
-    text = html.render(settings.title, settings.run, settings.lines, headline, found)
+    over = jsonl.read_json(args.table, TableNote).over_limit
+    told = over.sentence if over else None
+    text = html.render(settings.title, settings.run, settings.lines, headline, found, told)
     write_text(args.out, text)
     n_shown = sum(len(part.units) for part in found.values())
     log.info("%s: %d units, %d kB", args.out, n_shown, len(text.encode("utf-8", "replace")) // 1000)
@@ -171,6 +214,8 @@ def main(argv=None) -> int:
     parser.add_argument("--items", type=Path, nargs="+", required=True, help="items.jsonl of every bench")
     parser.add_argument("--graded", type=Path, nargs="+", required=True, help="graded.jsonl of every cell")
     parser.add_argument("--responses", type=Path, nargs="+", required=True, help="its responses.jsonl")
+    parser.add_argument("--requests", type=Path, nargs="+", required=True, help="its requests.jsonl")
+    parser.add_argument("--table", type=Path, required=True, help="the table's provenance, JSON")
     parser.add_argument("--out", type=Path, required=True, help="page, HTML")
     return cli.run(parser, work, argv)
 

@@ -3,7 +3,7 @@
 import argparse
 import importlib.metadata
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -18,8 +18,10 @@ from remeasure.tables import (
     contrasts,
     csv_text,
     drift,
+    failures,
     figure,
     inputs,
+    limits,
     markdown,
     published,
     servers,
@@ -28,7 +30,7 @@ from remeasure.tables import (
 from remeasure.tables import cells as cell_rows
 from remeasure.tables.chain import CellChain, Provenance, Value
 from remeasure.tables.inputs import Cell
-from remeasure.tables.settings import TableSettings
+from remeasure.tables.settings import CellKey, TableSettings
 
 log = logging.getLogger("remeasure.make_table")
 PACKAGES = ("matplotlib", "msgspec", "numpy")
@@ -59,6 +61,16 @@ def _value(cell: Cell, metric: str, settings: TableSettings) -> Value:
     return Value(value=number.value, n=number.n, printed=wide.printed(cell, metric, settings))
 
 
+def over_limit(cells: Mapping[CellKey, Cell], settings: TableSettings) -> limits.OverLimit | None:
+    """Return which cells have more failed answers than the study allows."""
+    return limits.over(
+        [(cell.score_path, cell.score) for cell in cells.values()],
+        settings.max_failed_share,
+        settings.allow_failures,
+        lambda score: settings.name(CellKey(score.bench, score.arm, score.model)),
+    )
+
+
 def work(args: argparse.Namespace) -> None:
     """Read, compare, write."""
     settings = decode(args.settings, TableSettings)
@@ -72,24 +84,32 @@ def work(args: argparse.Namespace) -> None:
     for cell in chains:
         chain.check(cell.chain[:2], hashes)
 
-    write_text(args.out_wide, csv_text.render(wide.columns(settings), wide.rows(cells, settings)))
+    over = over_limit(cells, settings)
+    told = over.sentence if over else None
+    write_text(args.out_wide, csv_text.render(wide.columns(settings), wide.rows(cells, settings), told))
     answered = servers.of_cells(chains, records)
     header = cell_rows.columns(cells)
     rows = cell_rows.rows(cells, printed, settings, answered, header)
-    write_text(args.out_cells, csv_text.render(header, rows))
+    write_text(args.out_cells, csv_text.render(header, rows, told))
     rows = [contrast_rows.row(contrast, settings) for contrast in compared]
-    write_text(args.out_contrasts, csv_text.render(contrast_rows.COLUMNS, rows))
+    write_text(args.out_contrasts, csv_text.render(contrast_rows.COLUMNS, rows, told))
     drifts = drift.of_table(cells, settings)
-    write_text(args.out_drift, csv_text.render(drift.COLUMNS, [drift.row(one, settings) for one in drifts]))
+    rows = [drift.row(one, settings) for one in drifts]
+    write_text(args.out_drift, csv_text.render(drift.COLUMNS, rows, told))
     parts = list(breakdown.parts(wide.first_time(cells), settings))
     rows = [breakdown.row(part, settings) for part in parts]
-    write_text(args.out_breakdown, csv_text.render(breakdown.COLUMNS, rows))
+    write_text(args.out_breakdown, csv_text.render(breakdown.COLUMNS, rows, told))
+    write_text(args.out_failures, csv_text.render(failures.COLUMNS, failures.rows(cells), told))
     write_text(
         args.out_markdown,
-        markdown.render(cells, printed, compared, parts, settings, drifts, answered, records.stages.values()),
+        markdown.first_line(told)
+        + markdown.render(
+            cells, printed, compared, parts, settings, drifts, answered, records.stages.values()
+        ),
     )
-    write_text(args.out_figure, figure.render(wide.first_time(cells), printed, settings, compared))
+    write_text(args.out_figure, figure.render(wide.first_time(cells), printed, settings, compared, told))
     outputs = [args.out_wide, args.out_cells, args.out_contrasts, args.out_breakdown, args.out_drift]
+    outputs += [args.out_failures]
     outputs += [args.out_markdown, args.out_figure]
     document = Provenance(
         table=settings.table,
@@ -104,8 +124,11 @@ def work(args: argparse.Namespace) -> None:
         outputs={str(path): sha256_file(path) for path in outputs},
         cells=tuple(chains),
         stages=chain.notes(chains, records),
+        over_limit=over,
     )
     jsonl.write_json(args.out_provenance, document)
+    if over:
+        log.warning("%s", over.sentence)
     log.info(
         "%s: %d cells, %d differences, %d stages behind them",
         args.out_wide,
@@ -135,6 +158,9 @@ def main(argv=None) -> int:
     )
     parser.add_argument(
         "--out-drift", type=Path, required=True, help="how far repeated numbers and differences move, CSV"
+    )
+    parser.add_argument(
+        "--out-failures", type=Path, required=True, help="one row per answer that failed, CSV"
     )
     parser.add_argument("--out-markdown", type=Path, required=True, help="page for people")
     parser.add_argument(

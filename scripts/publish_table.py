@@ -2,13 +2,19 @@
 
 import argparse
 import logging
+from collections.abc import Sequence
 from pathlib import Path
 
-from remeasure import cli, files
+from msgspec import Struct
+
+from remeasure import cli, files, jsonl
 from remeasure.errors import RemeasureError
 from remeasure.tables import csv_text
+from remeasure.tables.limits import OverLimit
 
 log = logging.getLogger("remeasure.publish_table")
+MAX_PATHS = 3
+"""So many files that are to be deleted are named."""
 
 
 def with_run(path: Path, run: str) -> str:
@@ -44,12 +50,66 @@ def copy(source: Path, run: str) -> str:
     return text
 
 
+class Study(Struct, frozen=True):
+    """Whose table it is."""
+
+    study: str
+
+
+class Told(Struct, frozen=True):
+    """What is read of a table's provenance; everything else is passed over."""
+
+    settings: Study
+    over_limit: OverLimit | None = None
+
+
+def check_limit(paths: Sequence[Path], run: str) -> None:
+    """Stop where more answers of the table failed than its study allows.
+
+    Raises:
+        RemeasureError: what failed, how it is asked again, and which settings let the table pass.
+    """
+    for path in paths:
+        if path.suffix != ".json":
+            continue
+        told = jsonl.read_json(path, Told)
+        over = told.over_limit
+        if over is not None and not over.allowed:
+            raise RemeasureError(
+                f"{path.with_suffix('.md')}: not published: {over.sentence.rstrip('.')}; {again(over)}; to "
+                "publish it all the same set `allow_failures: true`, or a higher `max_failed_share`, under "
+                f"studies.{told.settings.study} in config/runs/{run}.yaml"
+            )
+
+
+def again(over: OverLimit) -> str:
+    """Return how what failed is asked again."""
+    asked = [cell.responses for cell in over.cells if cell.n_asked_again]
+    n_final = sum(cell.n_failed - cell.n_asked_again for cell in over.cells)
+    parts = []
+    if asked:
+        more = f" (and those of {len(asked) - MAX_PATHS} more cells)" if len(asked) > MAX_PATHS else ""
+        parts.append(f"to ask again what failed, delete {', '.join(asked[:MAX_PATHS])}{more} and rerun")
+    if n_final:
+        parts.append(
+            f"the other {n_final:,} (cut off, refused or empty) stay, unless the journal folder beside them "
+            "is deleted too"
+        )
+    return "; ".join(parts)
+
+
 def work(args: argparse.Namespace) -> None:
-    """Read, add the run, write."""
+    """Read, add the run, write; where the table must not be published, nothing older stays in its place."""
     if [path.suffix for path in args.inputs] != [path.suffix for path in args.outputs]:
         raise RemeasureError(
             "--inputs and --outputs must name the same kinds of files in the same order; correct them"
         )
+    try:
+        check_limit(args.inputs, args.run)
+    except RemeasureError:
+        for target in args.outputs:
+            target.unlink(missing_ok=True)
+        raise
     for source, target in zip(args.inputs, args.outputs, strict=True):
         files.write_text(target, copy(source, args.run))
     log.info("%d files of run %s copied to %s", len(args.outputs), args.run, args.outputs[0].parent)

@@ -7,7 +7,7 @@ from pathlib import Path
 from remeasure import files, jsonl
 from remeasure.graders import by_name
 from remeasure.grading import Bootstrap, GradeSettings, Tally, score
-from remeasure.records import Graded, Reading, Stage
+from remeasure.records import Failed, Graded, Reading, Stage
 from remeasure.tables import published
 
 BENCHES = {
@@ -169,6 +169,23 @@ def rates_line(number, bits, *, strict=None, phrase=None, status="answered", str
     )
 
 
+# How a failed answer of each status is classed, and what is said of it.
+KIND_OF = {
+    "failed": ("timeout", "timeout: no reply within 60 s"),
+    "not_sent": ("missing", "not_sent"),
+    "refused": ("refused", "refused: content filter"),
+    "cut_off": ("truncated", "cut_off: 8 tokens"),
+}
+
+
+def failed_of(item_id, status):
+    """What is on record of an answer of this status; nothing where it is whole."""
+    if status not in KIND_OF:
+        return ()
+    kind, error = KIND_OF[status]
+    return (Failed(item_id=item_id, role="reader", kind=kind, error=error),)
+
+
 def graded_line(number, right, *, status="answered", grader="em", group=None):
     verdict = "correct" if right else "incorrect"
     published = Reading(verdict=verdict, score=float(right), reason="made up")
@@ -181,6 +198,7 @@ def graded_line(number, right, *, status="answered", grader="em", group=None):
         grader=f"{grader}@1",
         published=published,
         strict=strict,
+        failed=failed_of(f"q{number:02}", status),
     )
 
 
@@ -346,6 +364,7 @@ def table_argv(root: Path, cells, printed: Path, settings):
         "--out-contrasts": ".contrasts.csv",
         "--out-breakdown": ".breakdown.csv",
         "--out-drift": ".drift.csv",
+        "--out-failures": ".failures.csv",
         "--out-markdown": ".md",
         "--out-provenance": ".json",
         "--out-figure": ".svg",

@@ -119,7 +119,7 @@ def test_too_many_pictures_are_refused_at_once(server):
 def test_a_prompt_that_is_too_long_is_refused_at_once(server):
     entry = server.ask("river " * 9000)
     assert (entry.status, entry.attempts) == ("failed", 1)
-    assert entry.error.startswith("rejected: status 400: ") and "context" in entry.error
+    assert entry.error.startswith("context_overflow: status 400: ") and "context" in entry.error
 
 
 @of(PAGE_READER)

@@ -10,8 +10,9 @@ from PIL import Image
 import make_page
 from remeasure import jsonl
 from remeasure.files import sha256_bytes
-from remeasure.page import choice, html
-from remeasure.records import Graded, ImageRef, Item, Mark, Reading, Response
+from remeasure.messages import image_part, text_part
+from remeasure.page import choice, escaping
+from remeasure.records import Graded, ImageRef, Item, Mark, Reading, Request, Response
 
 
 def reading(verdict, score):
@@ -43,8 +44,16 @@ def picture(tmp_path, colour=(200, 30, 30), name="a.png"):
     return ImageRef(sha256=sha256_bytes(out.getvalue()), path=str(tmp_path / name))
 
 
-def write(tmp_path, cells, items, **changes):
-    """Make the page of one bench; cells: title to (graded, responses)."""
+def request(item, *parts, model="m"):
+    """What a reader is given: the parts, or the item's images and its question."""
+    parts = parts or (*map(image_part, item.images), text_part(item.question))
+    return Request(
+        custom_id=item.item_id, body={"model": model, "messages": [{"role": "user", "content": list(parts)}]}
+    )
+
+
+def write(tmp_path, cells, items, requests=None, over=None, **changes):
+    """Make the page of one bench; cells: title to (graded, responses), requests: title to requests."""
     jsonl.write(tmp_path / "items.jsonl", items)
     settings = {
         "run": "ci",
@@ -56,12 +65,17 @@ def write(tmp_path, cells, items, **changes):
         "n_units": 60,
     } | changes
     argv = ["--settings", json.dumps(settings), "--items", str(tmp_path / "items.jsonl")]
-    for number, (lines, answers) in enumerate(cells.values()):
+    for number, (title, (lines, answers)) in enumerate(cells.items()):
         jsonl.write(tmp_path / f"graded{number}.jsonl", lines)
+        given = (requests or {}).get(title, [request(item) for item in items])
+        jsonl.write(tmp_path / f"requests{number}.jsonl", given)
         jsonl.write(tmp_path / f"responses{number}.jsonl", answers)
     numbers = range(len(cells))
     argv += ["--graded", *(str(tmp_path / f"graded{number}.jsonl") for number in numbers)]
     argv += ["--responses", *(str(tmp_path / f"responses{number}.jsonl") for number in numbers)]
+    argv += ["--requests", *(str(tmp_path / f"requests{number}.jsonl") for number in numbers)]
+    jsonl.write_json(tmp_path / "table.json", {"table": "t", "over_limit": over})
+    argv += ["--table", str(tmp_path / "table.json")]
     return make_page.main([*argv, "--out", str(tmp_path / "page.html")])
 
 
@@ -109,18 +123,18 @@ def test_marks_stand_around_the_characters_that_decided():
         Mark(item_id="q", start=6, end=9, label="dog"),
     )
     # The second begins inside the first.
-    assert html.marked("A hot dog & a cat", marks) == ("<bdi>A <mark>hot dog</mark> &amp; a cat</bdi>")
+    assert escaping.marked("A hot dog & a cat", marks) == ("<bdi>A <mark>hot dog</mark> &amp; a cat</bdi>")
 
 
 def test_a_mark_says_what_it_stands_for_and_in_which_readings_where_that_is_not_plain():
     mark = Mark(item_id="q", start=0, end=3, label="tie", readings=("published",))
-    assert html.marked("bow", (mark,), 3) == "<bdi><mark>bow<small>tie (published)</small></mark></bdi>"
+    assert escaping.marked("bow", (mark,), 3) == "<bdi><mark>bow<small>tie (published)</small></mark></bdi>"
     everywhere = Mark(item_id="q", start=0, end=3, label="tie", readings=("published", "strict", "phrase"))
-    assert html.marked("Tie", (everywhere,), 3) == "<bdi><mark>Tie</mark></bdi>"
+    assert escaping.marked("Tie", (everywhere,), 3) == "<bdi><mark>Tie</mark></bdi>"
 
 
 def test_a_long_answer_is_cut_and_the_rest_counted():
-    shown = html.marked("x" * 4010, (Mark(item_id="q", start=3999, end=4005, label="y"),))
+    shown = escaping.marked("x" * 4010, (Mark(item_id="q", start=3999, end=4005, label="y"),))
     assert "10 more characters" in shown and "<mark>" not in shown
 
 

@@ -24,7 +24,7 @@ ANSWERS = {
     "schema": ("answered", '"no"', "stop", 21, 5),
 }
 REFUSALS = {
-    "too_long": ("rejected", 400, "maximum context length is 512 tokens"),
+    "too_long": ("context_overflow", 400, "maximum context length is 512 tokens"),
     "too_many_images": ("rejected", 400, "At most 2 image(s) may be provided"),
     "no_image": ("rejected", 400, "cannot identify image file"),
     "wrong_number": ("rejected", 400, "top_p must be in (0, 1]"),

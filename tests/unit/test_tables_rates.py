@@ -6,6 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from matplotlib.figure import Figure
+from msgspec import structs
 
 import make_table
 import publish_table
@@ -13,7 +14,7 @@ import tablekit
 from remeasure import jsonl
 from remeasure.errors import RemeasureError
 from remeasure.options import decode
-from remeasure.records import Score
+from remeasure.records import Failed, Score
 from remeasure.tables import csv_text, figure_points, inputs, published
 from remeasure.tables.settings import TableSettings
 
@@ -36,7 +37,15 @@ def small_lines():
     lines[0] = triplet(0, SMALL[0], phrase=(0, 0, 0, 1))
     lines[2] = triplet(2, SMALL[2], phrase=False)
     lines[4] = triplet(4, SMALL[4], phrase=False)
-    lines[6] = triplet(6, SMALL[6], status="failed")
+    lost = [
+        Failed(item_id=f"000006-{state}", role="reader", kind=kind, error=error)
+        for state, kind, error in (
+            ("origin", "timeout", "timeout: no reply within 60 s"),
+            ("removed", "truncated", "cut_off: 1 tokens"),
+            ("replaced", "empty", None),
+        )
+    ]
+    lines[6] = structs.replace(triplet(6, SMALL[6], status="failed"), failed=tuple(lost))
     return lines
 
 
@@ -288,7 +297,7 @@ def test_the_page_has_the_layout_first_then_numbers_differences_parts_and_failur
     assert lines[4] == "Only complete triplets."
     assert lines[6] == "There is no published value to compare with."
     assert lines[8].startswith("| Model | Grader | OPA ↑ | RCA ↑ | RUA ↑ | TOSC ↑ | OldPersist_rem ↓ |")
-    assert lines[10].startswith("| A small model | triplets@1 | 57.14 | 71.43 |")
+    assert lines[10].startswith("| A small model | triplets@1 | 57.14 ¹ | 71.43 ¹ |")
     headings = [line for line in lines if line.startswith("## ")]
     assert headings == [
         "## Cells",
@@ -306,7 +315,8 @@ def test_the_page_has_the_layout_first_then_numbers_differences_parts_and_failur
     assert first < second < page.index("| A large model | A small model | OPA ↑ | +28.57 |")
     assert "| A small model | o_in_r | 2 | 50.00 | 50.00 | 50.00 | 0.00 |" in page
     assert "| A small model | (macro average of 2 parts) | 7 | 55.00 | 65.00 |" in page
-    assert "| A small model | 7 | 21 | 1 | 0 | 1 | 0 | 1 | 0 | 0 | 0 |" in page
+    assert "| Model | Answers | Failed | Share | Timeout | Empty | Truncated |" in page
+    assert "| A small model | 21 | 3 | 14.29 % | 1 | 1 | 1 |" in page
     assert "The other 1 cell has none." in page
     assert (
         "A small model: mean 2.9, median 3, 4.8% of 21 cut off; A large model: mean 2.0, median 2, 0.0%"
@@ -527,7 +537,7 @@ def test_rows_and_columns_of_several_axes_are_joined(here):
     assert row_of(".cells.csv", model="large", metric="opa")["published"] == "80.50"
     # No metric among the columns: bars.
     assert "Bars in percent" in part(".svg").read_text()
-    assert "| A small model, OldPersist_rem ↓ | triplets@1 | 28.57 |" in part(".md").read_text()
+    assert "| A small model, OldPersist_rem ↓ | triplets@1 | 28.57 ¹ |" in part(".md").read_text()
 
 
 def test_a_division_whose_parts_are_no_classes_is_not_averaged(here):

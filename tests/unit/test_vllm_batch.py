@@ -119,7 +119,7 @@ def test_what_a_real_vllm_has_written_is_understood(node):
     assert entries["stopped"].usage == {"prompt_tokens": 23, "total_tokens": 25, "completion_tokens": 2}
     assert entries["cut_off"].error == "cut_off: 5 tokens" and entries["cut_off"].model == "slug"
     assert entries["too_long"].error.startswith(
-        "rejected: status 400: This model's maximum context length is"
+        "context_overflow: status 400: This model's maximum context length is"
     )
     assert entries["unknown_model"].error == (
         "wrong_model: status 404: The model `other` does not exist. Valid aliases: slug."

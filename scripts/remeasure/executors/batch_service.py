@@ -19,7 +19,7 @@ from remeasure.executors import BatchSettings, bounded
 from remeasure.executors.batch_lines import URL, error_in, results_in
 from remeasure.executors.batch_parts import Part
 from remeasure.executors.keys import Key
-from remeasure.executors.replies import PASSING, Failure, Outcome, of_http, one_line
+from remeasure.executors.replies import PASSING, REJECTED, Failure, Outcome, of_http, one_line
 
 log = logging.getLogger("remeasure.batch")
 T = TypeVar("T", bound=Struct)
@@ -29,7 +29,7 @@ Id = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
 _TRIES = 10
 _MAX_PAGES = 100  # of a list: what goes on beyond ten thousand batches goes on for ever
 _TRIES_UNKNOWN = 4  # for what the service does not know: a moment after it was made, that passes
-_NOT_HEARD = ("rate_limit", "rejected")  # after these it is clear that nothing was begun
+_NOT_HEARD = ("rate_limit", *REJECTED)  # after these it is clear that nothing was begun
 _LONGEST_WAIT_S = 600.0
 OPEN = ("validating", "in_progress", "finalizing", "cancelling")
 ENDED = ("completed", "expired", "cancelled", "failed")
@@ -188,7 +188,7 @@ class Service:
             if found.kind not in _NOT_HEARD and (batch := self.find(part)):
                 return batch
         error = self._error(what, found, n_tries)
-        if found.kind in ("rejected", "wrong_model") or found.code == TOKEN_LIMIT:
+        if found.kind in (*REJECTED, "wrong_model") or found.code == TOKEN_LIMIT:
             raise Refusal(found, lost_file, error)
         raise error
 

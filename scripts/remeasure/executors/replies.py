@@ -9,12 +9,15 @@ from typing import Any
 
 import msgspec
 
+from remeasure import oversize
 from remeasure.records import JournalEntry, Record, Status
 
 # Classes of failures that pass by themselves; all others are permanent.
 PASSING = ("timeout", "connection", "rate_limit", "server_error", "cut_stream", "empty", "not_json", "html")
 # Classes after which every further request would fail alike: the step stops with one sentence.
 HOPELESS = ("auth", "quota", "wrong_model")
+# Classes of requests that the server has understood and does not take.
+REJECTED = ("rejected", *oversize.KINDS)
 _FILTERED = ("content_filter", "content_policy_violation")
 _NO_QUOTA = ("insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "quota_exceeded")
 # Not the request's fault, by the meaning of the status: timeout, conflict, too early.
@@ -188,6 +191,8 @@ def _of_error(
     said = {"message": _error_text(status, body), "status": status}
     if status == 402 or code in _NO_QUOTA or kind in _NO_QUOTA:
         return Failure(kind="quota", **said)
+    if too_large := oversize.kind_of(status, str(error.get("message", "")), (code, kind)):
+        return Failure(kind=too_large, raw=raw, **said)
     if status == 429 or status in _PASSING_4XX or (status >= 500 and status != 501):
         wait = retry_after_s(headers.get("Retry-After"), now)
         return Failure(kind="rate_limit" if status == 429 else "server_error", wait_s=wait, **said)

@@ -6,37 +6,16 @@ from html import escape
 import msgspec
 from msgspec import Struct
 
+from remeasure import failing
+from remeasure.page import prompt
+from remeasure.page.boxes import boxes
+from remeasure.page.escaping import marked, plain, visible
+from remeasure.page.style import STYLE
 from remeasure.records import Graded, Item, Mark, Reading, Response
-from remeasure.showing import seen
 
-LONGEST_TEXT = 4000
-"""Characters of an answer that are shown; the rest is counted."""
-
-_STYLE = """
-:root { color-scheme: light dark; --ink: #222; --faint: #666; --line: #ddd; --ground: #fff; --card: #fafafa;
-  --good: #00694e; --bad: #a3320b; --mark: #ffe7a3; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e8e8e8; --faint: #a0a0a0; --line: #444;
-  --ground: #16181a; --card: #1e2124; --good: #6fd3b2; --bad: #ff9d76; --mark: #665200; } }
-body { margin: 0 auto; padding: 1.5rem; max-width: 76rem; color: var(--ink); background: var(--ground);
-  font: 15px/1.45 system-ui, "DejaVu Sans", sans-serif; }
-h1 { font-size: 1.5rem; margin: 0 0 .3rem; } h2 { font-size: 1.15rem; margin: 2rem 0 .4rem; }
-p { margin: .3rem 0; } .faint { color: var(--faint); } code { font-size: .92em; }
-section { border: 1px solid var(--line); border-radius: 8px; background: var(--card); margin: 1rem 0;
-  padding: .8rem 1rem; overflow-x: auto; }
-section > h3 { margin: 0 0 .4rem; font-size: 1rem; } section > h3 a { color: inherit; text-decoration: none; }
-table { border-collapse: collapse; width: 100%; table-layout: fixed; min-width: 34rem; }
-th, td { text-align: left; vertical-align: top; padding: .45rem .6rem .45rem 0;
-  border-top: 1px solid var(--line); font-weight: normal; overflow-wrap: anywhere; }
-thead th { border: 0; } th:first-child { width: 19rem; }
-img { max-width: 100%; border-radius: 4px; display: block; margin-bottom: .3rem; }
-mark { background: var(--mark); color: inherit; border-radius: 3px; padding: 0 .1em; }
-mark small { color: var(--faint); margin-left: .25em; } h3 small { font-weight: normal; }
-.state { color: var(--bad); font-weight: 600; } .good { color: var(--good); } .bad { color: var(--bad); }
-details { color: var(--faint); } summary { cursor: pointer; }
-dl { display: grid; grid-template-columns: max-content 1fr; gap: 0 .5rem; margin: .2rem 0 0;
-  font-size: .88em; }
-dt { color: var(--faint); } dd { margin: 0; }
-"""
+LONGEST_FACT = 120
+"""Longer facts of an item are folded."""
+LONGEST_ERROR = 400
 
 
 class Shown(Struct, frozen=True):
@@ -46,6 +25,8 @@ class Shown(Struct, frozen=True):
     graded: Graded
     responses: tuple[Response, ...]
     """In the order of the unit's items."""
+    prompts: tuple[prompt.Prompt, ...] = ()
+    """What the reader was given, in the same order; empty where it is not known."""
 
 
 class UnitPart(Struct, frozen=True):
@@ -67,47 +48,27 @@ class BenchPart(Struct, frozen=True):
     units: tuple[UnitPart, ...]
 
 
-def visible(text: str) -> str:
-    """Return text as HTML; characters that are not seen but change what is, are shown by their number."""
-    return escape(seen(text))
-
-
-def marked(text: str, marks: Sequence[Mark], n_readings: int = 0) -> str:
-    """Return an answer as HTML with its marks.
-
-    Args:
-        text: the answer.
-        marks: what decided in it; of those that overlap the one that begins first, and of these the longest.
-        n_readings: how many readings there are; a mark of fewer names them.
-    """
-    cut = text[:LONGEST_TEXT]
-    parts, at = [], 0
-    for mark in sorted(marks, key=lambda mark: (mark.start, -mark.end)):
-        if mark.start < at or not mark.start < mark.end <= len(cut):
-            continue
-        parts.append(visible(cut[at : mark.start]))
-        said = cut[mark.start : mark.end]
-        words = [] if said.lower() == mark.label else [mark.label]
-        words += [f"({', '.join(mark.readings)})"] if 0 < len(mark.readings) < n_readings else []
-        label = f"<small>{visible(' '.join(words))}</small>" if words else ""
-        parts.append(f"<mark>{visible(said)}{label}</mark>")
-        at = mark.end
-    parts.append(visible(cut[at:]))
-    if len(text) > len(cut):
-        parts.append(f'<span class="faint"> … {len(text) - len(cut):,} more characters</span>')
-    return "<bdi>" + "".join(parts).replace("\n", "<br>") + "</bdi>"
-
-
 def _answer(response: Response, marks: Sequence[Mark], n_readings: int) -> str:
-    state = ""
-    if response.status != "answered":
-        said = f": {response.error}" if response.error else ""
-        state = f'<p class="state">{visible(response.status.replace("_", " ") + said)}</p>'
-    if response.text is None:
-        return state or '<p class="state">no text</p>'
-    if not response.text.strip():
-        return state + '<p class="state">empty</p>'
+    state = _state(response)
+    if response.text is None or not response.text.strip():
+        return state
     return state + f"<p>{marked(response.text, marks, n_readings)}</p>"
+
+
+def _state(response: Response) -> str:
+    """Return why an answer is not whole, with its class; nothing where it is."""
+    kind = failing.kind_of(response)
+    if kind is None:
+        return ""
+    said = "no text" if response.text is None else "empty"
+    if response.status != "answered":
+        error = (response.error or "").removeprefix(response.status).removeprefix(": ")
+        said = response.status.replace("_", " ") + (f": {error}" if error else "")
+    return _told(kind, said)
+
+
+def _told(kind: str, said: str) -> str:
+    return f'<p class="state"><span class="kind">{visible(kind)}</span> {plain(said, LONGEST_ERROR)}</p>'
 
 
 def _scores(reading: Reading, headline: str) -> str:
@@ -133,20 +94,41 @@ def _verdicts(graded: Graded, headline: str) -> str:
         if reading.scores:
             said += f"<details><summary>scores</summary>{_scores(reading, headline)}</details>"
         rows.append(f"<dt>{visible(name)}</dt><dd>{said}</dd>")
-    return f"<dl>{''.join(rows)}</dl>"
+    lost = [one for one in graded.failed if one.role == "judge"]
+    judges = "".join(_told(one.kind, f"judge: {one.error or 'no reply'}") for one in lost)
+    return f"<dl>{''.join(rows)}</dl>{judges}"
 
 
 def _facts(item: Item, names: Sequence[str]) -> str:
     """Return what is known of an item: some of its plain facts, and its answers."""
-    plain = [name for name in names if _is_plain(item.meta.get(name))]
-    shown = [f"{item.meta[name]}" if name == "title" else f"{name} {item.meta[name]}" for name in plain]
+    shown = [
+        f"{item.meta[name]}" if name == "title" else f"{name} {item.meta[name]}"
+        for name in names
+        if _is_plain(item.meta.get(name)) and not _is_long(item.meta[name])
+    ]
     if item.references:
         shown.append("answer " + " | ".join(item.references[:5]))
     return visible(", ".join(shown)[:600])
 
 
+def _folded(item: Item, names: Sequence[str]) -> str:
+    """Return the plain facts that are too long for a line, such as a case that every prompt tells."""
+    long = [name for name in names if _is_plain(item.meta.get(name)) and _is_long(item.meta[name])]
+    if not long:
+        return ""
+    texts = "".join(
+        f'<p class="role">{visible(name[:60])}</p><p>{plain(item.meta[name])}</p>' for name in long
+    )
+    title = visible(", ".join(long)[:200])
+    return f"<details><summary>{title}</summary><div>{texts}</div></details>"
+
+
 def _is_plain(value: object) -> bool:
     return isinstance(value, (str, int, float)) and value != ""
+
+
+def _is_long(value: object) -> bool:
+    return isinstance(value, str) and len(value) > LONGEST_FACT
 
 
 def _common(items: Sequence[Item]) -> list[str]:
@@ -156,46 +138,99 @@ def _common(items: Sequence[Item]) -> list[str]:
     return same if rest else []
 
 
-def _item(item: Item, pictures: Sequence[str], common: Sequence[str]) -> str:
-    parts = [
-        f'<img src="{escape(url)}" alt="{visible(item.item_id)}" loading="lazy">'
+def _item(item: Item, pictures: Sequence[str], common: Sequence[str], span: int) -> str:
+    labelled = isinstance(item.meta.get("labels"), list) or len(pictures) > 1
+    parts = [_picture(item, place, url, labelled) for place, url in enumerate(pictures)]
+    parts = [f'<div class="pictures">{"".join(parts)}</div>'] if parts else []
+    if item.question:
+        parts.append(f"<p>{plain(item.question)}</p>")
+    own = [name for name in item.meta if name not in common]
+    name = f"<code>{visible(item.item_id)}</code><br>" if span == 1 else ""  # the unit's own name otherwise
+    parts.append(f'<p class="faint">{name}{_facts(item, own)}</p>')
+    return f'<th colspan="{span}">{"".join(parts)}{_folded(item, own)}</th>'
+
+
+def _picture(item: Item, place: int, url: str, labelled: bool) -> str:
+    label = visible(prompt.label_of(item, place))
+    shown = (
+        f'<img src="{escape(url)}" alt="{visible(item.item_id)}: {label}" loading="lazy">'
         if url
         else '<p class="state">picture cannot be shown</p>'
-        for url in pictures
-    ]
-    if item.question:
-        parts.append(f"<p>{marked(item.question, ())}</p>")
-    facts = _facts(item, [name for name in item.meta if name not in common])
-    parts.append(f'<p class="faint"><code>{visible(item.item_id)}</code><br>{facts}</p>')
-    return f"<th>{''.join(parts)}</th>"
+    )
+    return f"<figure>{shown}{f'<figcaption>{label}</figcaption>' if labelled else ''}</figure>"
+
+
+def _same_as(unit: UnitPart) -> dict[tuple[int, int], str]:
+    """Return, by place of cell and item, the title of the first cell that was given just the same."""
+    first: dict[tuple[int, prompt.Prompt], str] = {}
+    found = {}
+    for row, cell in enumerate(unit.cells):
+        for column, given in enumerate(cell.prompts):
+            title = first.setdefault((column, given), cell.title)
+            if title != cell.title:
+                found[row, column] = title
+    return found
+
+
+def _cell(unit: UnitPart, row: int, same: Mapping[tuple[int, int], str], headline: str) -> str:
+    """Return a cell's rows: its name with verdicts, what it was given and said, what was taken out of it."""
+    cell, several = unit.cells[row], len(unit.items) > 1
+    columns = []
+    for column, (item, response) in enumerate(zip(unit.items, cell.responses, strict=True)):
+        marks = [mark for mark in cell.graded.marks if mark.item_id == item.item_id]
+        which = f'<p class="which">{visible(item.item_id)}</p>' if several else ""
+        given = prompt.details(cell.prompts[column], item, same.get((row, column))) if cell.prompts else ""
+        said = _answer(response, marks, 2 + len(cell.graded.also))
+        columns.append(f"{which}{given}{said}")
+    below = boxes(cell.graded.shown)
+    if below and not several:
+        columns = [f'<div class="beside"><div>{columns[0]}</div>{below}</div>']
+        below = ""
+    span = ' rowspan="2"' if below else ""
+    name = f'<th class="cell"{span}><b>{visible(cell.title)}</b>{_verdicts(cell.graded, headline)}</th>'
+    more = f'<tr class="lists"><td colspan="{len(unit.items)}">{below}</td></tr>' if below else ""
+    return f"<tr>{name}{''.join(f'<td>{column}</td>' for column in columns)}</tr>{more}"
 
 
 def _unit(unit: UnitPart, headline: str) -> str:
     common = _common(unit.items)
     shown = ["title"] if "title" in common else common
     facts = _facts(msgspec.structs.replace(unit.items[0], references=()), shown) if common else ""
-    head = "".join(_item(item, urls, common) for item, urls in zip(unit.items, unit.pictures, strict=True))
-    rows = []
-    for cell in unit.cells:
-        n_readings = 2 + len(cell.graded.also)
-        marks = {
-            item.item_id: [m for m in cell.graded.marks if m.item_id == item.item_id] for item in unit.items
-        }
-        answers = "".join(
-            f"<td>{_answer(response, marks[item.item_id], n_readings)}</td>"
-            for item, response in zip(unit.items, cell.responses, strict=True)
-        )
-        rows.append(f"<tr><th>{visible(cell.title)}{_verdicts(cell.graded, headline)}</th>{answers}</tr>")
+    several = len(unit.items) > 1
+    head = "".join(
+        _item(item, urls, common, 1 if several else 2)
+        for item, urls in zip(unit.items, unit.pictures, strict=True)
+    )
+    corner = '<th class="corner"></th>' if several else ""
+    columns = '<col style="width: 17rem">' + "<col>" * len(unit.items)
+    same = _same_as(unit)
+    rows = "".join(_cell(unit, row, same, headline) for row in range(len(unit.cells)))
     anchor = escape(f"u-{unit.unit_id}")
     return (
         f'<section id="{anchor}"><h3><a href="#{anchor}">{visible(unit.unit_id)}</a> '
-        f'<small class="faint">{facts}</small></h3>'
-        f"<table><thead><tr><th></th>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></section>"
+        f'<small class="faint">{facts}</small></h3><table><colgroup>{columns}</colgroup>'
+        f"<thead><tr>{corner}{head}</tr></thead><tbody>{rows}</tbody></table></section>"
     )
 
 
+def _index(units: Sequence[UnitPart]) -> str:
+    """Return links to the units; those with an answer that failed stand out."""
+    links = []
+    for unit in units:
+        lost = any(failing.kind_of(one) for cell in unit.cells for one in cell.responses)
+        anchor, state = escape(f"#u-{unit.unit_id}"), ' class="bad"' if lost else ""
+        links.append(f'<a href="{anchor}"{state}>{visible(unit.unit_id)}{" !" if lost else ""}</a>')
+    said = "units (!: an answer failed)"
+    return f"<details><summary>{said}</summary><nav>{' '.join(links)}</nav></details>" if units else ""
+
+
 def render(
-    title: str, run: str, lines: Sequence[str], headline: Mapping[str, str], benches: Mapping[str, BenchPart]
+    title: str,
+    run: str,
+    lines: Sequence[str],
+    headline: Mapping[str, str],
+    benches: Mapping[str, BenchPart],
+    warning: str | None = None,
 ) -> str:
     """Return the whole page.
 
@@ -205,13 +240,15 @@ def render(
         lines: sentences under the title.
         headline: per bench the metric of the item scores.
         benches: what is shown.
+        warning: stands above everything else.
     """
     parts = [
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
         '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; img-src data:; '
         "style-src 'unsafe-inline'\">",
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<title>{visible(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>",
+        f"<title>{visible(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>",
+        *([] if warning is None else [f'<p class="warning">{visible(warning)}</p>']),
         f"<h1>{visible(title)}</h1>",
         *(f"<p>{visible(line)}</p>" for line in lines),
     ]
@@ -223,6 +260,7 @@ def render(
             parts.append(f'<p class="faint">{len(part.units):,} of {part.n_units:,} units, {said}.</p>')
         else:
             parts.append(f'<p class="faint">All {part.n_units:,} units.</p>')
+        parts.append(_index(part.units))
         parts += [_unit(unit, headline[bench]) for unit in part.units]
     parts.append("</body>\n</html>\n")
     return "\n".join(parts)

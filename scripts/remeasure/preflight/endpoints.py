@@ -11,7 +11,7 @@ from pathlib import Path
 
 import aiohttp
 
-from remeasure import executors
+from remeasure import executors, oversize
 from remeasure.errors import RemeasureError
 from remeasure.executors import Call, served
 from remeasure.executors.keys import Key
@@ -193,6 +193,6 @@ def _remedy(failure: Failure) -> str:
             return "correct served_name, or add the name to also_named where it is the same model"
         case "rate_limit" | "timeout" | "connection" | "server_error" | "cut_stream" | "empty":
             return "look at the server; if this passes by itself, call again"
-        case "rejected":
+        case "rejected" | oversize.PAYLOAD_TOO_LARGE | oversize.CONTEXT_OVERFLOW:
             return "change the setting that it names, the server's limits, or the dialect"
     return "check that base_url leads to an OpenAI-compatible endpoint, up to and including /v1"

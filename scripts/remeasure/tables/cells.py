@@ -6,7 +6,8 @@ from typing import Any
 from remeasure import repeats, stats
 from remeasure.errors import RemeasureError
 from remeasure.records import Score
-from remeasure.tables import wide
+from remeasure.tables import failures as failed_answers
+from remeasure.tables import limits, wide
 from remeasure.tables.csv_text import decimals
 from remeasure.tables.inputs import Cell
 from remeasure.tables.published import Published
@@ -35,7 +36,15 @@ _NUMBER = (
     "n_graded_strict",
     "n_differ",
 )
-_ANSWERS = ("n_answers", *STATUSES, *FAILURES[4:], "share_without_answer", "n_words_mean", "n_words_median")
+_ANSWERS = (
+    "n_answers",
+    *STATUSES,
+    *FAILURES[4:],
+    "share_without_answer",
+    "failed_share",
+    "n_words_mean",
+    "n_words_median",
+)
 _ORIGIN = (
     "grader",
     "reader",
@@ -74,7 +83,7 @@ def columns(cells: Mapping[CellKey, Cell]) -> list[str]:
     also = [f"{kind}_{name}" for name in further_readings(cells) for kind in ("value", "low", "high", "n")]
     counts = [f"count_{name}" for name in counted(cells)]
     method = [f"method_{name}" for name in methods(cells)]
-    return [*_NUMBER, *also, *_ANSWERS, *counts, *_ORIGIN, *method]
+    return [*_NUMBER, *also, *_ANSWERS, *failed_answers.columns(cells), *counts, *_ORIGIN, *method]
 
 
 def failures(cell: Cell) -> dict[str, int]:
@@ -187,6 +196,7 @@ def row(
         "answered": score.statuses.get("answered", 0),
         **failures(cell),
         "share_without_answer": settings.filed(without_answer(cell)),
+        "failed_share": settings.filed(limits.failed_share(score)),
         "n_words_mean": decimals(score.n_words_mean, 2),
         "n_words_median": decimals(score.n_words_median, 1),
         **{f"count_{name}": n for name, n in score.counts.items() if name not in FAILURES},
@@ -227,5 +237,6 @@ def rows(
     for key in wide.numbers(cells, settings):
         there = published.get(key)
         line = row(cells[key.cell], key.metric, there, settings, servers[key.cell])
-        found.append(dict.fromkeys(header) | line)
+        lost = failed_answers.columns_of(cells[key.cell].score, cells)
+        found.append(dict.fromkeys(header) | line | lost)
     return found

@@ -12,6 +12,7 @@ from remeasure import jsonl
 from remeasure.errors import RemeasureError, did_you_mean
 from remeasure.files import sha256_file, sha256_of
 from remeasure.records import Record, Stage
+from remeasure.tables.limits import OverLimit
 
 
 class Link(Record, kw_only=True):
@@ -80,6 +81,8 @@ class Provenance(Record, kw_only=True):
     cells: tuple[CellChain, ...]
     stages: dict[str, StageNote]
     """Record path to note, for every stage that occurs in a chain."""
+    over_limit: OverLimit | None = None
+    """Cells with more failed answers than the study allows."""
 
 
 class Made(NamedTuple):

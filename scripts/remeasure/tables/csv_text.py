@@ -9,9 +9,21 @@ from typing import Any
 from remeasure.errors import RemeasureError
 from remeasure.jsonl import unreadable
 
+WARNING = "warning"
+"""The first column of a table that must not be read without it."""
 
-def render(columns: Sequence[str], rows: Iterable[dict[str, Any]]) -> str:
-    """Return rows as CSV text; every row has exactly the given columns, None becomes an empty field."""
+
+def render(columns: Sequence[str], rows: Iterable[dict[str, Any]], warning: str | None = None) -> str:
+    """Return rows as CSV text; every row has exactly the given columns, None becomes an empty field.
+
+    Args:
+        columns: the header.
+        rows: by column.
+        warning: stands in a first column of every row; null: there is no such column.
+    """
+    if warning is not None:
+        columns = [WARNING, *columns]
+        rows = ({WARNING: warning} | row for row in rows)
     out = io.StringIO()
     writer = csv.DictWriter(out, columns, lineterminator="\n", extrasaction="raise")
     writer.writeheader()

@@ -15,6 +15,8 @@ Cells = Mapping[CellKey, Cell]
 Printed = Mapping[NumberKey, Published]
 EXTRA_LINE_IN = (0.21, 0.15)
 """Height of each further line of title and subtitle."""
+WARNED_LINES = 6
+"""At most so many lines has a subtitle that begins with a warning."""
 
 
 def summary(cells: Cells, settings: TableSettings) -> str:
@@ -32,9 +34,10 @@ def summary(cells: Cells, settings: TableSettings) -> str:
     return f"{kind} in {settings.unit}, run {settings.run}, with 95 percent intervals. " + " ".join(lines)
 
 
-def _subtitle(settings: TableSettings) -> str:
+def _subtitle(settings: TableSettings, warning: str | None) -> str:
     text = f"Run {settings.run}: {settings.run_title}; {settings.unit}"
-    return text + ("; not comparable with the paper's values" if settings.not_comparable else "")
+    text += "; not comparable with the paper's values" if settings.not_comparable else ""
+    return text if warning is None else f"{warning} {text}"
 
 
 def _conditions(contrasts: Sequence[Contrast]) -> Callable[..., None]:
@@ -47,11 +50,22 @@ def _conditions(contrasts: Sequence[Contrast]) -> Callable[..., None]:
 
 
 def render(
-    cells: Cells, published: Printed, settings: TableSettings, contrasts: Sequence[Contrast] = ()
+    cells: Cells,
+    published: Printed,
+    settings: TableSettings,
+    contrasts: Sequence[Contrast] = (),
+    warning: str | None = None,
 ) -> str:
     """Return the SVG; the same cells give the same text. Columns of metrics become panels of points.
 
     Where the study asks for conditions, these and their differences are shown instead.
+
+    Args:
+        cells: all cells.
+        published: values of the paper.
+        settings: of the table.
+        contrasts: differences that are drawn too.
+        warning: a sentence that the subtitle begins with.
     """
     import matplotlib
 
@@ -69,7 +83,7 @@ def render(
             draw, (width, height) = figure_bars.draw, figure_bars.size_in(settings)
         room = (width - 2 * LEFT_IN) * PT_PER_IN
         title = wrapped(settings.title, room, 12, 2, "bold")
-        subtitle = wrapped(_subtitle(settings), room, 8.5, 2)
+        subtitle = wrapped(_subtitle(settings, warning), room, 8.5, 2 if warning is None else WARNED_LINES)
         height += EXTRA_LINE_IN[0] * (len(title) - 1) + EXTRA_LINE_IN[1] * (len(subtitle) - 1)
         figure = Figure(figsize=(width, height), facecolor="white")
         draw(figure, cells, published, settings, header(figure, title, subtitle))

@@ -7,14 +7,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from remeasure import jsonl
 from remeasure.errors import RemeasureError
 from remeasure.grading import scores_of
-from remeasure.records import Graded, Number, Score
+from remeasure.records import Failed, Graded, Number, Score
 from remeasure.tables.settings import CellKey, TableSettings
 
 PUBLISHED, STRICT = "published", "strict"
@@ -31,6 +31,13 @@ class Strata:
     """Shape (n,), int32: the place in ``levels`` of each unit's part, -1 where it has none."""
 
 
+class Lost(NamedTuple):
+    """An answer that there is not, or not in full, and the unit that it belongs to."""
+
+    unit_id: str
+    failed: Failed
+
+
 @dataclass(frozen=True)
 class Cell:
     """A cell's numbers and its units, in item order."""
@@ -40,6 +47,8 @@ class Cell:
     graded_path: Path
     units_sha256: str
     """Of the ids and groups of all units: equal where two cells have the same units."""
+    lost: tuple["Lost", ...]
+    """Answers of readers and judges that there are not, or not in full."""
     groups: np.ndarray
     """Shape (n,), int32: number of each unit's group."""
     scores: dict[str, dict[str, np.ndarray]]
@@ -91,6 +100,7 @@ class _Columns:
     strata: dict[str, _Codes] = field(default_factory=dict)
     differ: Counter = field(default_factory=Counter)
     counts: Counter = field(default_factory=Counter)
+    lost: list[Lost] = field(default_factory=list)
     graders: set[str] = field(default_factory=set)
     units: Any = field(default_factory=hashlib.sha256)
 
@@ -113,6 +123,7 @@ class _Columns:
         for metric, value in scores_of(line.published, headline).items():
             self.differ[metric] += value != strict.get(metric)
         self.counts.update(line.counts)
+        self.lost += [Lost(line.item_id, one) for one in line.failed]
         self.graders.add(line.grader)
         self.n += 1
 
@@ -166,6 +177,7 @@ def load_cell(score_path: Path, graded_path: Path, if_none: Mapping[str, float |
         score_path=score_path,
         graded_path=graded_path,
         units_sha256=columns.units.hexdigest(),
+        lost=tuple(columns.lost),
         groups=columns.groups.array,
         scores=scores,
         weights=weights,
@@ -187,6 +199,10 @@ def _problem(
         return f"headline {score.headline}, metrics {', '.join(score.metrics)}"
     if columns.counts != Counter(score.counts):
         return f"counts {score.counts}, found {dict(columns.counts)}"
+    for role, told in (("reader", score.failed), ("judge", score.judge_failed)):
+        found = Counter(one.failed.kind for one in columns.lost if one.failed.role == role)
+        if found != Counter(told):
+            return f"failures of the {role} {told}, found {dict(found)}"
     named = set()
     for name, metric in score.metrics.items():
         if metric.n_differ != columns.differ[name]:

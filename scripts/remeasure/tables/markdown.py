@@ -12,7 +12,7 @@ from remeasure.tables.drift import Drift
 from remeasure.tables.inputs import Cell
 from remeasure.tables.markdown_differences import differences
 from remeasure.tables.markdown_drift import drift_sections
-from remeasure.tables.markdown_failures import failure_table, lengths
+from remeasure.tables.markdown_failures import failed_answers, footnotes, lengths
 from remeasure.tables.markdown_numbers import explained, number_table, paper_layout
 from remeasure.tables.markdown_parts import counts, strata
 from remeasure.tables.markdown_stages import fewer, told
@@ -66,6 +66,11 @@ def _head(cells: Cells, settings: TableSettings) -> str:
     )
 
 
+def first_line(warning: str | None) -> str:
+    """Return what stands above everything else: a warning, or nothing."""
+    return "" if warning is None else f"**{showing.markdown(warning)}**\n\n"
+
+
 def render(
     cells: Cells,
     published: Printed,
@@ -88,6 +93,7 @@ def render(
         comparability(cells, published, settings) + "\n",
         *filter(None, [warning(servers, settings)]),
         paper_layout(first, settings),
+        *footnotes(first, settings),
         "## Cells\n",
         explained(first, settings) + "\n",
         number_table(first, published, settings),
@@ -96,7 +102,7 @@ def render(
         *strata(parts, settings),
         *counts(first, settings),
         "## Failures\n",
-        failure_table(cells, settings),
+        *failed_answers(cells, settings),
         lengths(cells, settings),
         *told(stages),
     ]

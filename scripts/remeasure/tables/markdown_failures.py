@@ -1,8 +1,10 @@
 """What failed and how long answers are, as text."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from remeasure import failing, showing
 from remeasure.tables import cells as cell_rows
+from remeasure.tables import failures, limits
 from remeasure.tables.inputs import Cell
 from remeasure.tables.markdown_text import axes_of, axis_names, grid, titles
 from remeasure.tables.settings import CellKey, TableSettings
@@ -11,28 +13,105 @@ Cells = Mapping[CellKey, Cell]
 
 MAX_CELLS_NAMED = 10
 """Tables of at most this many cells say the length of answers for each."""
+MAX_ITEMS = 20
+"""So many items that failed in several cells are named."""
+_UNREAD = ("unreadable", "judge_failed", "judge_unreadable")
+_RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
-def failure_table(cells: Cells, settings: TableSettings) -> str:
-    """Return the failures of the cells that have some, or a sentence if none has."""
-    axes = axes_of(settings)
-    split = any(cell.score.n_answers != cell.score.n for cell in cells.values())
-    rows = []
-    for key, cell in cells.items():
-        counts = cell_rows.failures(cell)
-        if any(counts.values()):
-            n = [cell.score.n, cell.score.n_answers] if split else [cell.score.n]
-            rows.append([*titles(key, axes, settings), *(f"{count:,}" for count in (*n, *counts.values()))])
-    if not rows:
+def failure_marks(cells: Cells) -> dict[CellKey, str]:
+    """Return the footnote mark of every cell whose answers did not all come whole."""
+    lost = [key for key, cell in cells.items() if sum(cell.score.failed.values())]
+    return {key: f" {str(number).translate(_RAISED)}" for number, key in enumerate(lost, start=1)}
+
+
+def footnotes(cells: Cells, settings: TableSettings) -> list[str]:
+    """Return what the marks mean: how many answers of the cell failed; nothing where none did."""
+    notes = [
+        f"{mark.strip()} {_called(key, settings)}: {_rate(cells[key])} answers failed"
+        for key, mark in failure_marks(cells).items()
+    ]
+    return ["; ".join(map(showing.markdown, notes)) + ". See Failures.\n"] if notes else []
+
+
+def failed_answers(cells: Cells, settings: TableSettings) -> list[str]:
+    """Return what failed: answers of readers by cell and class, items that failed again and again, judges."""
+    lost = [key for key, cell in cells.items() if sum(cell.score.failed.values())]
+    read = {key: cell for key, cell in cells.items() if _unread(cell)}
+    if not lost and not read:
         judged = any(cell.score.judge for cell in cells.values())
-        return "Every request was answered" + (
-            ", and every judge's reply could be read.\n" if judged else ".\n"
-        )
-    names = [name.replace("_", " ").capitalize() for name in cell_rows.FAILURES]
-    header = [*axis_names(axes), *(["Units", "Answers"] if split else ["Items"]), *names]
+        text = ", and every judge's reply could be read" if judged else ""
+        return [f"Every request was answered{text}.\n"]
+    parts = [_reader_table(cells, lost, settings)] if lost else ["Every request was answered.\n"]
+    parts += _again(failures.again(cells), settings)
+    return [*parts, *([_unread_table(cells, read, settings)] if read else [])]
+
+
+def _called(key: CellKey, settings: TableSettings) -> str:
+    return ", ".join(titles(key, axes_of(settings), settings))
+
+
+def _rate(cell: Cell) -> str:
+    return limits.of_all(sum(cell.score.failed.values()), cell.score.n_answers)
+
+
+def _reader_table(cells: Cells, lost: Sequence[CellKey], settings: TableSettings) -> str:
+    axes, kinds = axes_of(settings), failures.classes(cells, "reader")
+    rows = []
+    for key in lost:
+        score = cells[key].score
+        found = failures.by_class(score, "reader", kinds)
+        n_failed = sum(score.failed.values())
+        counts = [f"{n:,}" for n in (score.n_answers, n_failed)]
+        share = limits.percent(n_failed / score.n_answers)
+        rows.append([*titles(key, axes, settings), *counts, share, *(f"{n:,}" for n in found.values())])
+    header = [*axis_names(axes), "Answers", "Failed", "Share", *map(_title, kinds)]
     rest = len(cells) - len(rows)
     word = "cell has" if rest == 1 else "cells have"
-    return grid(header, rows, len(axes)) + (f"\nThe other {rest} {word} none.\n" if rest else "")
+    text = "Answers that are not whole, by class; every one of them is in "
+    text += f"`{settings.table}.failures.csv`.\n\n"
+    return text + grid(header, rows, len(axes)) + (f"\nThe other {rest} {word} none.\n" if rest else "")
+
+
+def _title(kind: str) -> str:
+    return kind.replace("_", " ").capitalize() if kind in failing.KINDS else kind
+
+
+def _again(items: Sequence[failures.Again], settings: TableSettings) -> list[str]:
+    """Return the items that failed in several cells: most often too large for whoever answers."""
+    if not items:
+        return []
+    rows = [
+        [settings.title_of("bench", one.bench), one.item_id, f"{len(one.cells):,}", ", ".join(one.classes)]
+        for one in items[:MAX_ITEMS]
+    ]
+    more = len(items) - len(rows)
+    text = f"Items that failed in more than one cell: {len(items):,}."
+    text += f" The {len(rows)} that failed most often:\n" if more else "\n"
+    return [text, grid(["Bench", "Item", "Cells", "Classes"], rows, 2)]
+
+
+def _unread(cell: Cell) -> dict[str, int]:
+    """Return what could not be read, and what the judge did not say; empty where there is nothing."""
+    counts = {name: n for name, n in cell_rows.failures(cell).items() if name in _UNREAD}
+    return counts if any(counts.values()) or sum(cell.score.judge_failed.values()) else {}
+
+
+def _unread_table(cells: Cells, read: Mapping[CellKey, Cell], settings: TableSettings) -> str:
+    axes, kinds = axes_of(settings), failures.classes(cells, "judge")
+    rows = []
+    for key, cell in read.items():
+        found = failures.by_class(cell.score, "judge", kinds)
+        counts = (cell.score.n, *_unread(cell).values(), *found.values())
+        rows.append([*titles(key, axes, settings), *(f"{n:,}" for n in counts)])
+    header = [*axis_names(axes), "Units", *map(_title_of, _UNREAD)]
+    header += [f"Judge: {_title(kind).lower()}" for kind in kinds]
+    text = "Units that could not be read, and what the judge did not say:\n\n"
+    return text + grid(header, rows, len(axes))
+
+
+def _title_of(name: str) -> str:
+    return name.replace("_", " ").capitalize()
 
 
 def lengths(cells: Cells, settings: TableSettings) -> str:

@@ -6,6 +6,7 @@ from remeasure.tables import cells as cell_rows
 from remeasure.tables import wide
 from remeasure.tables.csv_text import decimals
 from remeasure.tables.inputs import PUBLISHED, STRICT, Cell
+from remeasure.tables.markdown_failures import failure_marks
 from remeasure.tables.markdown_text import axes_of, axis_names, grid, more_in, n_of, span, titles, value_text
 from remeasure.tables.published import Published
 from remeasure.tables.settings import CellKey, NumberKey, TableSettings
@@ -16,11 +17,15 @@ Printed = Mapping[NumberKey, Published]
 
 def paper_layout(cells: Cells, settings: TableSettings) -> str:
     """Return the paper's layout with the grader beside every row."""
+    marks = failure_marks(cells)
     rows = []
     for row in settings.rows:
         keys = [wide.number_at(cells, row, column, settings) for column in settings.columns]
         graders = sorted({cells[key.cell].score.grader for key in keys if key})
-        values = [_with_n(cells[key.cell], key.metric, settings) if key else "–" for key in keys]
+        values = [
+            _with_n(cells[key.cell], key.metric, settings) + marks.get(key.cell, "") if key else "–"
+            for key in keys
+        ]
         title = settings.place_title(row, settings.row_axes)
         rows.append([title, ", ".join(graders), *values])
     header = ", ".join(axis_names(settings.row_axes)) or "Table"
