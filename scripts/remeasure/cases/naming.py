@@ -12,7 +12,6 @@ GENERIC = frozenset(
     "autosomal dominant recessive associated related variant classic classical group subtype "
     "unspecified".split()
 )
-)
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9' ,/-]*[A-Za-z0-9]")
 _LONGEST_NAME = 60
 

@@ -13,7 +13,6 @@ STOP = frozenset(
     "their they has have had can may seen shown shows show visible present noted found finding "
     "findings image images picture".split()
 )
-)
 _BEFORE = frozenset("no not without never neither nor denies denied lacks lack absence cannot".split())
 _AFTER = frozenset("absent normal unremarkable negative excluded".split())
 # Pairs that say the contrary of each other; the first of a pair stands for all that mean it.

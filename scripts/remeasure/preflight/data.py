@@ -70,9 +70,12 @@ def _needed(plan: Plan, run: str, targets: list[Target]) -> list[str]:
         paths.append(corpus.tokenizer)
     for encoder in _encoders(plan, run, targets):
         paths += plan.weights(run, encoder).values()
-    paths += [study.source for study in plan.run(run).studies.values() if study.source]
-    paths += [path for name in plan.run(run).studies for path in plan.prompts_elsewhere(run, name)]
-    names = {Path(path).name for path in paths if Path(path).parent == FOLDER}
+    for name, study in plan.run(run).studies.items():
+        tables = plan.tables_of(run, name) if plan.reads_index(run, name) else {}
+        paths += [*(tables.values() or [study.source or ""]), *plan.prompts_elsewhere(run, name)]
+    for cell in (cell for cell in plan.cells if cell.study in plan.run(run).studies):
+        paths += plan.grader_files(run, cell.study, cell.bench).values()
+    names = {path.removeprefix(f"{FOLDER}/") for path in paths if path.startswith(f"{FOLDER}/")}
     while more := {raw for name in names & BUILT.keys() for raw in BUILT[name].made_from} - names:
         names |= more
     return sorted(names)
