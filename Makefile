@@ -26,8 +26,9 @@ lint:
 	$(BIN)/snakefmt --check Snakefile rules
 	$(BIN)/snakemake --lint
 
-# The small run of every study: real models, six pages and four questions per cell, ten triplets.
-CI := $(addprefix results/ci/tables/,table1.csv table1.html judges.csv tosc.csv tosc.html)
+# The small run of every study: real models, six pages and four questions per cell, ten triplets, six cases.
+CI := $(addprefix results/ci/tables/,table1.csv table1.html judges.csv tosc.csv tosc.html \
+  mrarebench.csv mrarebench.html)
 ci:
 	$(BIN)/snakemake --cores $(CORES) $(CI)
 	@$(BIN)/snakemake --cores $(CORES) --quiet all -- $(CI)

@@ -202,6 +202,72 @@ rule take_prompts:
         " --out {output.prompts:q} --record {output.record:q} 2> {log:q}"
 
 
+rule write_phenotypes:
+    """Rare diseases of Orphanet with their phenotypes, and all phenotype terms, in one file."""
+    input:
+        ontology=ancient("results/sources/hp.obo"),
+        annotations=ancient("results/sources/phenotype.hpoa"),
+    output:
+        book="results/sources/orpha-phenotypes.json",
+        record="results/sources/orpha-phenotypes.record.json",
+    log:
+        "results/sources/logs/write_phenotypes.log",
+    benchmark:
+        "results/sources/logs/write_phenotypes.benchmark.tsv"
+    localrule: True
+    conda:
+        "../envs/core.yaml"
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    params:
+        code=code_of("write_phenotypes.py"),
+    shell:
+        'python "$SCRIPTS"/write_phenotypes.py --ontology {input.ontology:q} --annotations {input.annotations:q}'
+        " --out {output.book:q} --record {output.record:q} 2> {log:q}"
+
+
+rule compose_cases:
+    """Invented patients with real rare diseases, told in a sentence and shown in pictures with labels."""
+    input:
+        phenotypes="results/sources/orpha-phenotypes.json",
+    output:
+        diagnosis="results/sources/composed-cases/diagnosis/diagnosis_opened.tsv",
+        evidence="results/sources/composed-cases/evidence_verification/evidence_verification_opened_FULL609.tsv",
+        record="results/sources/composed-cases.json",
+    log:
+        "results/sources/logs/compose_cases.log",
+    benchmark:
+        "results/sources/logs/compose_cases.benchmark.tsv"
+    localrule: True
+    conda:
+        "../envs/core.yaml"
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    params:
+        code=code_of("compose_cases.py"),
+        settings=lambda wildcards: json.dumps(PLAN.composed_cases("composed-cases"), sort_keys=True),
+    shell:
+        'python "$SCRIPTS"/compose_cases.py --settings {params.settings:q} --phenotypes {input.phenotypes:q}'
+        " --diagnosis-out {output.diagnosis:q} --evidence-out {output.evidence:q} --record {output.record:q}"
+        " 2> {log:q}"
+
+
+use rule compose_cases as compose_cases_for_tuning with:
+    output:
+        diagnosis="results/sources/composed-cases-tuning/diagnosis/diagnosis_opened.tsv",
+        evidence="results/sources/composed-cases-tuning/evidence_verification/evidence_verification_opened_FULL609.tsv",
+        record="results/sources/composed-cases-tuning.json",
+    log:
+        "results/sources/logs/compose_cases_for_tuning.log",
+    benchmark:
+        "results/sources/logs/compose_cases_for_tuning.benchmark.tsv"
+    params:
+        code=code_of("compose_cases.py"),
+        settings=lambda wildcards: json.dumps(PLAN.composed_cases("composed-cases-tuning"), sort_keys=True),
+
+
 rule convert_photo_model:
     """The photo descriptor as ONNX, read from its weights without running any of their code."""
     input:

@@ -19,7 +19,12 @@ class Built(NamedTuple):
     record: str
     """The stage record beside it."""
     made_from: tuple[str, ...]
+    script: str = ""
+    """What makes it of them, where there are no settings: then its code and they tell it apart."""
 
+
+_CASES = ("diagnosis/diagnosis_opened.tsv", "evidence_verification/evidence_verification_opened_FULL609.tsv")
+_CASE_SETS = ("composed-cases", "composed-cases-tuning")
 
 # What rules/sources.smk says; a test compares.
 BUILT = {
@@ -28,6 +33,13 @@ BUILT = {
     "factbook.pictures.zip": Built("factbook.pictures.json", ("flag-icons.zip", "factbook.facts.jsonl")),
     "composed-triplets.zip": Built("composed-triplets.json", ("panoramas.zip", "twemoji.zip")),
     "efficientnet-lite0.onnx": Built("efficientnet-lite0.json", ("efficientnet-lite0.pth",)),
+    "orpha-phenotypes.json": Built(
+        "orpha-phenotypes.record.json", ("hp.obo", "phenotype.hpoa"), "write_phenotypes.py"
+    ),
+} | {
+    f"{cases}/{table}": Built(f"{cases}.json", ("orpha-phenotypes.json",))
+    for cases in _CASE_SETS
+    for table in _CASES
 } | {
     f"mrarebench-prompts/{prompt}.txt": Built("mrarebench-prompts.json", ("vlmevalkit-mrarebench.py",))
     for prompt in (

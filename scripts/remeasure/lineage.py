@@ -39,8 +39,10 @@ def stage_records(plan: Plan, run: str, table: str) -> list[str]:
 
 
 def _model_records(plan: Plan, run: str, model: str) -> list[str]:
-    """Return the records of the folders that a step has put together for a model."""
-    return [f"{path}.json" for path in plan.model(run, model).files.values() if plan.adapted_at(path)]
+    """Return the records of the folders and sources that a step has put together for a model."""
+    files = plan.model(run, model).files.values()
+    merged = [f"{path}.json" for path in files if plan.adapted_at(path)]
+    return [*merged, *(built_record(path) for path in files if is_made(path))]
 
 
 def _corpus_records(plan: Plan, run: str, cell: Cell, arm: Arm) -> list[str]:

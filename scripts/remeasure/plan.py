@@ -123,6 +123,11 @@ class Plan(AskingPlan):
         return settings.read_yaml(self.folder / "scenes.yaml")[name]
 
     @functools.cache  # noqa: B019 - one plan per process
+    def composed_cases(self, name: str) -> dict[str, Any]:
+        """Return a section of ``cases.yaml``: how cases are composed."""
+        return settings.read_yaml(self.folder / "cases.yaml")[name]
+
+    @functools.cache  # noqa: B019 - one plan per process
     def questions(self, study: str) -> dict[str, Any]:
         """Return ``studies/<study>_questions.yaml``: how questions are made from facts."""
         return settings.read_yaml(self.folder / "studies" / f"{study}_questions.yaml")

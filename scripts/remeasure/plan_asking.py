@@ -71,7 +71,9 @@ class AskingPlan:
         adapted = {path: self.adapted_at(path) for path in spec.files.values()}
         # What was merged is known by the bytes of the folder, which are looked at when the model is asked.
         unknown = [
-            path for path in spec.files.values() if Path(path).name not in hashes and not adapted[path]
+            path
+            for path in spec.files.values()
+            if Path(path).name not in hashes and not adapted[path] and not self._built(path)
         ]
         if unknown and not spec.revision:
             raise RemeasureError(
@@ -89,12 +91,21 @@ class AskingPlan:
             "weights": {
                 option: self.merge(*adapted[path]) | {"path": path}
                 if adapted[path]
-                else hashes.get(Path(path).name, path)
+                else self._built(path) or hashes.get(Path(path).name, path)
                 for option, path in spec.files.items()
             },
             "packages": {name: catalogue.pinned(self.folder.parent, name) for name in spec.packages},
             "options": spec.options,
         } | ({"revision": spec.revision} if spec.revision else {})
+
+    def _built(self, path: str) -> dict[str, Any] | None:
+        """Return what tells a built source apart: raw inputs and code, where it is made of nothing else."""
+        built = catalogue.BUILT.get(path.removeprefix(f"{catalogue.FOLDER}/"))
+        if built is None or not built.script:
+            return None
+        hashes = self.catalogue.hashes()
+        made_from = {name: hashes[name] for name in built.made_from}
+        return {"code": fingerprint.of_script(built.script), "made_from": made_from}
 
     def adapted(self, run: str, name: str) -> Adapted:
         """Return one adapted model of a run.

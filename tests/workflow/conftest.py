@@ -17,7 +17,10 @@ PROJECT = ("Snakefile", "rules", "scripts", "config", "envs", "profiles", "slurm
 # What `make ci` builds.
 CI_TARGETS = tuple(
     f"results/ci/tables/{name}"
-    for name in ("table1.csv", "table1.html", "judges.csv", "tosc.csv", "tosc.html")
+    for name in (
+        *("table1.csv", "table1.html", "judges.csv", "tosc.csv", "tosc.html"),
+        *("mrarebench.csv", "mrarebench.html"),
+    )
 )
 
 
