@@ -16,7 +16,7 @@ def work(args: argparse.Namespace) -> None:
 
     def questions():
         nonlocal n_items
-        for item in items.read(args.items):
+        for item in items.read(args.items, with_answers=settings.with_answers):
             n_items += 1
             yield item
 

@@ -60,6 +60,8 @@ class JudgeSettings(Record, kw_only=True):
     sampling: Sampling
     prompts: PromptFiles
     thinking: bool | None = None
+    with_answers: bool = True
+    """Whether every item needs an answer; not where the grader compares with none."""
 
 
 class Cell(Record, kw_only=True):

@@ -418,6 +418,7 @@ class Plan(AskingPlan):
             "gold": self.bench(run, study, bench).gold,
             "sampling": {"temperature": judging.temperature} if judging.temperature is not None else {},
             "max_tokens": judging.max_tokens,
+            "with_answers": graders.by_name(grader).compares,
             "prompts": prompts.only(profile, [grader, "judge_system"]),
         }
 
