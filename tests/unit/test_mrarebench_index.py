@@ -77,8 +77,8 @@ def test_good_tables_become_cases_and_a_store(tmp_path, capsys):
         capsys.readouterr()
         .err.splitlines()[-1]
         .endswith(
-            "diagnosis.jsonl 2 of 2 rows, evidence.jsonl 2 of 2 rows; 0 excluded; 6 images, 5 different ones, "
-            "0 made 8-bit; 0 problems"
+            "diagnosis.jsonl 2 of 2 rows, evidence.jsonl 2 of 2 rows; 0 excluded; 6 images, 5 different "
+            "ones, 0 made 8-bit; 0 problems"
         )
     )
     assert not (tmp_path / "index_problems.txt").exists()
