@@ -282,7 +282,7 @@ class Plan(AskingPlan):
         assert found is not None, study
         told = settings.merge(found.options, self.study_run(run, study).index)
         return {"files": found.files, "options": self._options(run, study, told)} | (
-            {"tables": sorted(found.tables.files)} if found.tables else {}
+            {"tables": list(found.tables.files)} if found.tables else {}
         )
 
     def _options(self, run: str, study: str, own: dict[str, Any]) -> dict[str, Any]:

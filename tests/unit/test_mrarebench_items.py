@@ -176,7 +176,7 @@ def test_what_may_be_left_out_of_own_items_is_filled_in():
             own_evidence({"points": [{"point": "a", "credit": "optional"}]}),
             "none of its 1 points is required",
         ),
-        (own_evidence({"points": [{"point": "a", "credit": "must"}]}), "at `meta.points[...].credit`"),
+        (own_evidence({"points": [{"point": "a", "credit": "must"}]}), "at `meta.points[0].credit`"),
         (
             own_evidence({"points": [{"point": " ", "credit": "required"}]}),
             "meta.points has one without text",
