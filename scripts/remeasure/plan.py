@@ -230,6 +230,10 @@ class Plan(AskingPlan):
             if index.tables
         }
 
+    def index_stages(self) -> dict[str, dict[str, list[str]]]:
+        """Return by stage what it makes for which study."""
+        return {"index_images": self.indexes(), "index_tables": self.table_indexes()}
+
     def _indexes(self) -> dict[str, settings.Index]:
         found = {name: self.study(name).index for name in self.studies()}
         return {name: index for name, index in found.items() if index}

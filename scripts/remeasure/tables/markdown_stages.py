@@ -4,15 +4,17 @@ from collections.abc import Iterable
 
 from remeasure.records import Stage
 
-_TOLD = {"index_images": "Images", "grade": "Grading"}
+_LISTS = ("index_images", "index_tables")
+_TOLD = {"index_images": "Images", "index_tables": "Tables", "grade": "Grading"}
 
 
 def fewer(stages: Iterable[Stage]) -> list[str]:
     """Return a sentence for every list of images that has another number of units than was expected."""
     found = []
     for stage in stages:
-        expected, complete = stage.counts.get("expected"), stage.counts.get("complete")
-        if stage.stage == "index_images" and expected is not None and complete != expected:
+        expected = stage.counts.get("expected")
+        complete = stage.counts.get("complete", stage.counts.get("indexed"))
+        if stage.stage in _LISTS and expected is not None and complete != expected:
             found.append(f"**{complete:,} of {expected:,} expected units are complete.**\n")
     return found
 
@@ -31,7 +33,7 @@ def told(stages: Iterable[Stage]) -> list[str]:
         said = ", ".join(
             f"{name.replace('_', ' ')} {_option(value)}" for name, value in sorted(options.items())
         )
-        if stage.stage == "index_images":
+        if stage.stage in _LISTS:
             said += ". Counted: " + ", ".join(
                 f"{name.replace('_', ' ')} {count:,}" for name, count in sorted(stage.counts.items())
             )
