@@ -10,6 +10,8 @@ EMPTY = "empty"
 TRUNCATED = "truncated"
 REFUSED = "refused"
 UNKNOWN = "other"
+MARKER = "Failed to obtain answer"
+"""Stands in the text of a row whose model call failed in tables of VLMEvalKit, which counts and repeats these."""
 
 
 def kind_of(response: Response) -> str | None:

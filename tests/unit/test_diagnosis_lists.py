@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from remeasure.diagnoses import lists
 from remeasure.diagnoses.seen import seen
-from remeasure.imports.vlmevalkit import MARKER
+from remeasure.failing import MARKER
 from remeasure.records import Response
 
 TWELVE = "\n".join(f"{n}. D{n}" for n in range(1, 13))
