@@ -11,7 +11,7 @@ TRUNCATED = "truncated"
 REFUSED = "refused"
 UNKNOWN = "other"
 MARKER = "Failed to obtain answer"
-"""Stands in the text of a row whose model call failed in tables of VLMEvalKit, which counts and repeats these."""
+"""Stands in the text of a row whose model call failed, in tables of VLMEvalKit, which repeats such rows."""
 
 
 def kind_of(response: Response) -> str | None:
