@@ -12,6 +12,8 @@ EMPTY = "empty"
 TRUNCATED = "truncated"
 REFUSED = "refused"
 OTHER = "other"
+MARKER = "Failed to obtain answer"
+"""Stands in the text of a row whose model call failed, in tables of VLMEvalKit, which repeats such rows."""
 
 KINDS = (
     "http_4xx",

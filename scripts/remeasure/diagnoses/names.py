@@ -18,6 +18,7 @@ _LETTERS = str.maketrans(
 )
 _POSSESSIVE = re.compile(r"(?<=\w)'s\b", re.IGNORECASE)
 _DELETED = str.maketrans("", "", "'.")
+_ARTICLES = frozenset(("a", "an", "the"))
 _NO_WORD = re.compile(r"[\W_]+")
 _ROMAN = {word: str(n) for n, word in enumerate("i ii iii iv v vi vii viii ix".split(), start=1)}
 
@@ -42,16 +43,17 @@ def form(text: str) -> str:
 
 
 def _words(text: str) -> tuple[str, ...]:
-    plain = _UNSEEN.sub("", unicodedata.normalize("NFKC", text.translate(_APOSTROPHES)))
-    plain = _POSSESSIVE.sub("", plain).translate(_DELETED)
-    cased = [word for word in _NO_WORD.sub(" ", _folded(plain)).split(" ") if word]
+    parted = _NO_WORD.sub(" ", _POSSESSIVE.sub("", _folded(text)).translate(_DELETED))
+    cased = parted.split()
+    low = parted.casefold()
+    lowered = (low if low.isascii() else low.translate(_LETTERS)).split()
+    last = len(cased) - 1
     found: list[str] = []
-    for place, word in enumerate(cased):
-        low = word.casefold().translate(_LETTERS)
+    for place, (word, one) in enumerate(zip(cased, lowered, strict=True)):
         behind = found[-1] if found else ""
-        if _is_article(word, low, place == len(cased) - 1, behind):
+        if one in _ARTICLES and place < last and _is_article(word, one, behind):
             continue
-        found.append(_ROMAN.get(low, low) if behind in DESIGNATING else low)
+        found.append(_ROMAN.get(one, one) if behind in DESIGNATING else one)
     return tuple(found)
 
 
@@ -69,14 +71,15 @@ _short_words = lru_cache(maxsize=CACHED)(_words)
 
 
 def _folded(text: str) -> str:
-    """Take the accents off."""
+    """Make apostrophes alike, drop what is not seen, take the accents off."""
     if text.isascii():
-        return text
-    parts = unicodedata.normalize("NFKD", text)
+        return text.replace("`", "'")
+    composed = unicodedata.normalize("NFC", text).translate(_APOSTROPHES)  # NFKC would break the acute accent
+    plain = _UNSEEN.sub("", unicodedata.normalize("NFKC", composed))
+    parts = unicodedata.normalize("NFKD", plain)
     return "".join(character for character in parts if not unicodedata.combining(character))
 
 
-def _is_article(word: str, low: str, is_last: bool, behind: str) -> bool:
-    if low in ("an", "the"):
-        return not is_last
-    return low == "a" and not is_last and behind not in DESIGNATING and (word == "a" or not behind)
+def _is_article(word: str, low: str, behind: str) -> bool:
+    """Say whether a word that is not the last is one."""
+    return low != "a" or (behind not in DESIGNATING and (word == "a" or not behind))

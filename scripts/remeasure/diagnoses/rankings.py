@@ -97,7 +97,7 @@ def strict(response: Response, accepted: Sequence[str]) -> Ranking:
     """Read and match strictly; what is no whole answer is left out and counts as a failed request."""
     text = response.text or ""
     kind = failing.kind_of(response)
-    if kind is None and text.lstrip().startswith(seen.MARKER):
+    if kind is None and text.lstrip().startswith(failing.MARKER):
         kind = "text of a failed request"
     if kind is not None:
         return Ranking(_NO_LIST, (), failed=True, left_out=f"no whole answer: {kind}")

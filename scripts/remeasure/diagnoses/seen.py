@@ -4,7 +4,7 @@ Source:
     MRareBench card, sections 4 and 11; the round trip was run with pandas, both of its writers.
 """
 
-from remeasure.imports.vlmevalkit import MARKER
+from remeasure.failing import MARKER
 from remeasure.records import Response
 
 FAILED = f"{MARKER} via API."

@@ -1,8 +1,8 @@
 """Ranked lists of diagnoses: does the right one stand in the list, and where?
 
 Readings: ``published`` repeats the original, which scores the text of a failed request and "nan" for a
-missing one, and takes any substring for a hit. ``strict`` leaves out what is no whole answer and compares whole
-words. A judge, where there is one, says five things beside it; the headline does not depend on it.
+missing one, and takes any substring for a hit. ``strict`` leaves out what is no whole answer and compares
+whole words. A judge, where there is one, says five things beside it; the headline does not depend on it.
 
 Source:
     MRareBench card, sections 4 to 6.1.

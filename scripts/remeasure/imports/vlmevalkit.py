@@ -10,11 +10,10 @@ from pathlib import Path
 
 from remeasure.errors import RemeasureError
 from remeasure.executors.replies import one_line
+from remeasure.failing import MARKER
 from remeasure.imports import spreadsheet
 from remeasure.imports.reading import Imported, Row, json_rows, table_rows
 
-MARKER = "Failed to obtain answer"
-"""Stands in the text of a row whose model call failed; the toolkit counts and repeats such rows."""
 _COLUMNS = ("index", "prediction")
 _READERS: dict[str, Callable[[Path], Iterator[Row]]] = {
     ".xlsx": lambda path: spreadsheet.rows(path, _COLUMNS),
