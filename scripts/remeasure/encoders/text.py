@@ -37,7 +37,7 @@ class TextEncoder:
         self._session = open_session(model)
         self._inputs = [wanted.name for wanted in self._session.get_inputs()]
         self.dim = self._session.get_outputs()[0].shape[-1]
-        self._tokenizer = open_tokenizer(tokenizer, settings.max_tokens)
+        self._tokenizer = _tokenizer(tokenizer, settings.max_tokens)
         self._model_sha256, self._tokenizer_sha256 = sha256_file(model), sha256_file(tokenizer)
         if adapter is not None:
             adapter.check_base(self._model_sha256, self.dim)
@@ -87,16 +87,7 @@ class TextEncoder:
         return (first / np.sqrt((first * first).sum())).astype(np.float32)
 
 
-def open_tokenizer(path: Path, max_tokens: int):
-    """Open a tokenizer that cuts off what is longer.
-
-    Args:
-        path: ``tokenizer.json``.
-        max_tokens: of a text, special ones included.
-
-    Raises:
-        RemeasureError: missing, or no tokenizer.
-    """
+def _tokenizer(path: Path, max_tokens: int):
     from tokenizers import Tokenizer
 
     try:

@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 
 from remeasure.encoders.onnx_session import open_session
-from remeasure.encoders.text import open_tokenizer
 from remeasure.errors import RemeasureError
 from remeasure.files import sha256_file
+from remeasure.passages import load_tokenizer
 
 Similar = Callable[[Sequence[str], Sequence[str]], np.ndarray]
 """From n and m texts to their cosines, shape (n, m)."""
@@ -93,9 +93,10 @@ class Embedding:
     def __init__(self, model: Path, tokenizer: Path) -> None:
         try:
             self._session = open_session(model)
-            self._tokenizer = open_tokenizer(tokenizer, MAX_TOKENS)
+            self._tokenizer = load_tokenizer(tokenizer)
         except ImportError as error:
             raise _lacks(EMBEDDING, "onnxruntime and tokenizers", error) from None
+        self._tokenizer.enable_truncation(MAX_TOKENS)
         self._inputs = [wanted.name for wanted in self._session.get_inputs()]
         shape = self._session.get_outputs()[0].shape
         if not {"input_ids"} <= set(self._inputs) <= _INPUTS or len(shape) != 3:
