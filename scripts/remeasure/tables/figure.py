@@ -1,9 +1,10 @@
-"""The picture of a table: bars by arm, or points by metric, with intervals, counts and failures."""
+"""The picture of a table: bars by arm, points by metric or conditions with their differences."""
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
-from remeasure.tables import figure_bars, figure_points, wide
+from remeasure.tables import figure_bars, figure_conditions, figure_panels, figure_points, wide
 from remeasure.tables.contrasts import Contrast
 from remeasure.tables.figure_style import LEFT_IN, PT_PER_IN, STYLE, header, with_words, wrapped
 from remeasure.tables.inputs import Cell
@@ -39,6 +40,15 @@ def _subtitle(settings: TableSettings, warning: str | None) -> str:
     return text if warning is None else f"{warning} {text}"
 
 
+def _conditions(contrasts: Sequence[Contrast]) -> Callable[..., None]:
+    """Return what draws conditions, called as the others are; no published value is drawn beside them."""
+
+    def draw(figure: Any, cells: Cells, _: Printed, settings: TableSettings, down_in: float) -> None:
+        figure_conditions.draw(figure, cells, contrasts, settings, down_in)
+
+    return draw
+
+
 def render(
     cells: Cells,
     published: Printed,
@@ -47,6 +57,8 @@ def render(
     warning: str | None = None,
 ) -> str:
     """Return the SVG; the same cells give the same text. Columns of metrics become panels of points.
+
+    Where the study asks for conditions, these and their differences are shown instead.
 
     Args:
         cells: all cells.
@@ -60,7 +72,12 @@ def render(
     with matplotlib.rc_context(STYLE):
         from matplotlib.figure import Figure
 
-        if "metric" in settings.column_axes:
+        if settings.figure == "conditions":
+            draw, (width, height) = (
+                _conditions(contrasts),
+                figure_conditions.size_in(cells, contrasts, settings),
+            )
+        elif "metric" in settings.column_axes:
             draw, (width, height) = figure_points.draw, figure_points.size_in(cells, settings)
         else:
             draw, (width, height) = figure_bars.draw, figure_bars.size_in(settings)
@@ -72,4 +89,9 @@ def render(
         draw(figure, cells, published, settings, header(figure, title, subtitle))
         out = io.StringIO()
         figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
-    return with_words(out.getvalue(), settings.title, summary(cells, settings))
+    words = (
+        figure_panels.summary(cells, contrasts, settings)
+        if settings.figure == "conditions"
+        else summary(cells, settings)
+    )
+    return with_words(out.getvalue(), settings.title, words if warning is None else f"{warning} {words}")

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from remeasure.tables import wide
+from remeasure.tables import figure_scale, wide
 from remeasure.tables.cells import differing, failures
 from remeasure.tables.figure_style import ALARM, COLOURS, FAINT, GRID, INK, N_ACROSS, WIDTH_IN, plain
 from remeasure.tables.inputs import Cell
@@ -46,9 +46,12 @@ def _note(axes: Any, place: int, down_pt: float, text: str, colour: str) -> None
     )
 
 
-def _bar(axes: Any, place: int, cell: Cell, metric: str, settings: TableSettings) -> None:
-    """Draw one bar: interval, number above; units in the denominator and failures below."""
-    factor, number = settings.factor, cell.score.metrics[metric].published
+def _bar(axes: Any, place: int, cell: Cell, metric: str, reach: float, settings: TableSettings) -> None:
+    """Draw one bar: interval, number above; units in the denominator and failures below.
+
+    ``reach``: where the axis ends.
+    """
+    factor, number = settings.factor_of(metric), cell.score.metrics[metric].published
     value = (number.value or 0.0) * factor
     low, high = (bound * factor for bound in number.interval) if number.interval else (value, value)
     axes.bar(place, value, width=0.7, color=COLOURS[place % len(COLOURS)], zorder=2)
@@ -57,7 +60,7 @@ def _bar(axes: Any, place: int, cell: Cell, metric: str, settings: TableSettings
         axes.hlines([low, high], place - 0.09, place + 0.09, color=INK, linewidth=1.1, zorder=4)
     axes.text(
         place,
-        high + 0.015 * factor,
+        high + 0.015 * reach,
         wide.printed(cell, metric, settings) or "–",
         ha="center",
         va="bottom",
@@ -71,8 +74,8 @@ def _bar(axes: Any, place: int, cell: Cell, metric: str, settings: TableSettings
 
 
 def _panel(axes: Any, row: Place, cells: Cells, published: Printed, settings: TableSettings) -> None:
-    factor = settings.factor
     graders = set()
+    scale = _scale(row, cells, settings)
     for place, column in enumerate(settings.columns):
         key = wide.number_at(cells, row, column, settings)
         if key is None:
@@ -80,7 +83,7 @@ def _panel(axes: Any, row: Place, cells: Cells, published: Printed, settings: Ta
             continue
         cell = cells[key.cell]
         graders.add(cell.score.grader)
-        _bar(axes, place, cell, key.metric, settings)
+        _bar(axes, place, cell, key.metric, scale.high, settings)
         there = published.get(key)
         if there and not differing(cell.score, there, settings):
             axes.plot(place + 0.22, there.value, marker="D", markersize=4.5, color="white", mec=INK, zorder=6)
@@ -88,13 +91,21 @@ def _panel(axes: Any, row: Place, cells: Cells, published: Printed, settings: Ta
     axes.set_title(title, loc="left", fontsize=10.5, fontweight="bold", pad=6)
     axes.set_title(", ".join(sorted(graders)), loc="right", fontsize=7.5, color=FAINT, pad=6)
     axes.set_xlim(-0.6, len(settings.columns) - 0.4)
-    axes.set_ylim(0, 1.12 * factor)
-    axes.set_yticks([0, 0.25 * factor, 0.5 * factor, 0.75 * factor, factor])
+    axes.set_ylim(1.12 * scale.low, 1.12 * scale.high)
+    axes.set_yticks(scale.ticks)
     axes.set_xticks([])
     axes.tick_params(axis="y", length=0, labelsize=8)
     axes.grid(axis="y", color=GRID, linewidth=0.7, zorder=0)
     for side in ("top", "right", "left"):
         axes.spines[side].set_visible(False)
+
+
+def _scale(row: Place, cells: Cells, settings: TableSettings) -> figure_scale.Scale:
+    """Return the axis that all numbers of a row fit on."""
+    keys = [wide.number_at(cells, row, column, settings) for column in settings.columns]
+    metrics = dict.fromkeys(key.metric for key in keys if key)
+    scales = [figure_scale.of_metric(metric, cells.values(), settings) for metric in metrics]
+    return max(scales, key=lambda scale: scale.high, default=figure_scale.scale("share", settings.factor, ()))
 
 
 def compared_with(cells: Cells, published: Printed, settings: TableSettings) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from remeasure.tables import wide
+from remeasure.tables import figure_scale, wide
 from remeasure.tables.cells import differing, failures
 from remeasure.tables.figure_bars import compared_with
 from remeasure.tables.figure_style import (
@@ -106,7 +106,7 @@ def size_in(cells: Cells, settings: TableSettings) -> tuple[float, float]:
 
 def _point(axes: Any, place: int, cell: Cell, key: NumberKey, settings: TableSettings) -> None:
     """Draw one number: point and interval, a ring for the strict reading, value and n at the right."""
-    metric, factor = cell.score.metrics[key.metric], settings.factor
+    metric, factor = cell.score.metrics[key.metric], settings.factor_of(key.metric)
     number, strict = metric.published, metric.strict
     colour = BETTER[settings.metric(key.metric).better]
     if number.interval:
@@ -152,7 +152,6 @@ def _beside(axes: Any, place: int, right_pt: float, text: str, ha: str, size_pt:
 def _panel(
     axes: Any, column: Place, title: Sequence[str], cells: Cells, published: Printed, settings: TableSettings
 ) -> None:
-    factor = settings.factor
     metric = settings.metric(column.at["metric"])
     headline = False
     for place, row in enumerate(settings.rows):
@@ -172,12 +171,10 @@ def _panel(
     words = f"{'higher' if metric.better == 'high' else 'lower'} is better"
     _above(axes, 6.5, words, fontsize=7, color=BETTER[metric.better])
     axes.set_facecolor(SHADE if headline else "white")
-    axes.set_xlim(0, factor)
+    scale = figure_scale.of_metric(metric.name, cells.values(), settings)
+    axes.set_xlim(scale.low, scale.high)
     axes.set_ylim(len(settings.rows) - 0.5, -0.5)
-    axes.set_xticks(
-        [0, 0.25 * factor, 0.5 * factor, 0.75 * factor, factor],
-        ["0", "", f"{factor / 2:g}", "", f"{factor:g}"],
-    )
+    axes.set_xticks(scale.ticks, scale.words)
     axes.set_yticks([])
     axes.tick_params(axis="x", length=0, labelsize=7, labelcolor=FAINT, pad=3)
     axes.grid(axis="x", color=GRID, linewidth=0.7, zorder=0)

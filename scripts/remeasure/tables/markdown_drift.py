@@ -54,11 +54,11 @@ def verdict(drifts: Sequence[Drift]) -> str:
     if not known:
         return "Nothing drifted: every headline number was the same each time."
     n_less = sum(one.drifts_less is True for one in known)
-    all_of = "always" if n_less == len(known) else "never" if not n_less else "not always"
+    holds = "holds throughout" if n_less == len(known) else "does not hold" if not n_less else "holds in part"
     still = len(drifts) - len(known)
     return (
         f"Differences drifted less than the values that they are made of in {n_less} of {len(known)} "
-        f"headline comparisons (published reading): here that holds {all_of}"
+        f"headline comparisons (published reading): here the claim {holds}"
         + (f"; in {still} more nothing drifted." if still else ".")
     )
 
