@@ -94,4 +94,4 @@ def render(
         if settings.figure == "conditions"
         else summary(cells, settings)
     )
-    return with_words(out.getvalue(), settings.title, words)
+    return with_words(out.getvalue(), settings.title, words if warning is None else f"{warning} {words}")
