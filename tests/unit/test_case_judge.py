@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-import casekit
+import composedkit
 from remeasure.embedded import case_judge, case_words
 from remeasure.embedded.case_judge import CaseJudge, closeness
 from remeasure.embedded.chat import BadRequest, parse
@@ -216,7 +216,7 @@ def test_verdicts_agree_with_a_person_s_on_most_pairs_and_where_they_do_not(sour
         if (real.rubric(case)[0] == "YES") != expected:
             wrong.append((answer, point, expected))
     assert len(PAIRS) == 46
-    # Written before the judge was tried on them, nothing was chosen by them: 38 of 46 agree. Six times it misses
+    # Written before the judge was tried on them; nothing was chosen by them: 38 of 46 agree. Six times it misses
     # what is said in other words, twice it takes something for said that is not.
     assert len(wrong) <= 8 and sum(not expected for *_, expected in wrong) <= 2, wrong
 
@@ -225,8 +225,11 @@ def test_verdicts_agree_with_a_person_s_on_most_pairs_and_where_they_do_not(sour
 def test_the_server_answers_our_own_prompts_over_http(tmp_path, sources):
     point = {"diagnosis": "Nine disease", "rationale": "", "answer": "Image 1: short ribs.", "optional": []}
     cases = [
-        (casekit.prompt("judge_ranked_list"), {"gold": "Fabry disease", "aliases": [], "ranked": ["Fabry"]}),
-        (casekit.prompt("judge_rubric"), point | {"required": ["[Image 1] short ribs"]}),
+        (
+            composedkit.prompt("judge_ranked_list"),
+            {"gold": "Fabry disease", "aliases": [], "ranked": ["Fabry"]},
+        ),
+        (composedkit.prompt("judge_rubric"), point | {"required": ["[Image 1] short ribs"]}),
     ]
     with served("serve_case_judge.py", tmp_path, sources, FILES, threshold=0.0) as ask_server:
         replies = [

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-import casekit
-from casekit import image, request, text
+import composedkit
+from composedkit import image, request, text
 from remeasure.embedded.case_reader import NO_IMAGE, NOTHING_KNOWN, CaseReader
 from remeasure.embedded.case_request import understand
 from remeasure.embedded.chat import BadRequest
@@ -104,8 +104,8 @@ def test_labels_stand_before_images_and_the_case_before_the_question():
 @pytest.mark.parametrize(
     ("asked", "wants"),
     [
-        (casekit.prompt("instruction_diagnosis"), "list"),
-        (casekit.prompt("instruction_evidence"), "evidence"),
+        (composedkit.prompt("instruction_diagnosis"), "list"),
+        (composedkit.prompt("instruction_evidence"), "evidence"),
         ("Give the ten most likely diagnoses, ranked from 1 to 10.", "list"),
         ("Describe every image under its label.", "evidence"),
     ],
@@ -205,12 +205,12 @@ N = 8
 
 @pytest.fixture(scope="module")
 def real() -> CaseReader:
-    return CaseReader(casekit.knowledge())
+    return CaseReader(composedkit.knowledge())
 
 
 @pytest.mark.models
 def test_labels_of_the_pictures_can_be_read(real):
-    composer = casekit.composer()
+    composer = composedkit.composer()
     n_labels = n_read = 0
     for case in (*composer.diagnosis[:N], *composer.evidence[:N]):
         for picture, data in zip(case.pictures, composer.pictures(case), strict=True):
@@ -225,18 +225,18 @@ def test_labels_of_the_pictures_can_be_read(real):
 def hits(real: CaseReader, shown, k: int) -> int:
     """How many of the first cases have the right name among the first k; equal to the letter."""
     found = 0
-    for row in casekit.rows("composed-cases", "diagnosis")[:N]:
-        told = real.answer(casekit.diagnosis(row, shown(row))).text
-        found += row["answer"] in casekit.names_in(told)[:k]
+    for row in composedkit.rows("composed-cases", "diagnosis")[:N]:
+        told = real.answer(composedkit.diagnosis(row, shown(row))).text
+        found += row["answer"] in composedkit.names_in(told)[:k]
     return found
 
 
 @pytest.mark.models
 def test_images_help_and_other_cases_images_do_not(real):
-    rows = casekit.rows("composed-cases", "diagnosis")[:N]
+    rows = composedkit.rows("composed-cases", "diagnosis")[:N]
     other = {row["index"]: rows[number - 1] for number, row in enumerate(rows)}
-    right = hits(real, casekit.pictures, 3)
-    swapped = hits(real, lambda row: casekit.pictures(other[row["index"]]), 3)
+    right = hits(real, composedkit.pictures, 3)
+    swapped = hits(real, lambda row: composedkit.pictures(other[row["index"]]), 3)
     without = hits(real, lambda row: [], 3)
     assert right >= swapped + 3 and right >= without + 3, (right, swapped, without)
 
@@ -244,14 +244,14 @@ def test_images_help_and_other_cases_images_do_not(real):
 @pytest.mark.models
 def test_swapped_images_are_told_as_what_they_are(real):
     """The findings of the case itself are not told where another case's images are shown."""
-    rows = [r for r in casekit.rows("composed-cases", "evidence") if len(json.loads(r["image"])) == 2][:N]
+    rows = [r for r in composedkit.rows("composed-cases", "evidence") if len(json.loads(r["image"])) == 2][:N]
     right = swapped = 0
     for number, row in enumerate(rows):
         points = [
             p["point"] for p in json.loads(row["acceptable_evidence_points"]) if p["image"] == "Image 1"
         ]
-        own = real.answer(casekit.evidence(row, casekit.pictures(row))).text.lower()
-        other = real.answer(casekit.evidence(row, casekit.pictures(rows[number - 1]))).text.lower()
+        own = real.answer(composedkit.evidence(row, composedkit.pictures(row))).text.lower()
+        other = real.answer(composedkit.evidence(row, composedkit.pictures(rows[number - 1]))).text.lower()
         right += sum(point.removeprefix("it is ").lower() in own for point in points)
         swapped += sum(point.removeprefix("it is ").lower() in other for point in points)
     assert right >= 2 * swapped > 0 or swapped == 0 < right, (right, swapped)
@@ -259,10 +259,10 @@ def test_swapped_images_are_told_as_what_they_are(real):
 
 @pytest.mark.models
 def test_the_server_answers_over_http_and_repeats_itself(tmp_path, sources):
-    row = casekit.rows("composed-cases", "diagnosis")[0]
-    parts = [*map(image, casekit.pictures(row)), text(casekit.diagnosis_text(row, "images"))]
+    row = composedkit.rows("composed-cases", "diagnosis")[0]
+    parts = [*map(image, composedkit.pictures(row)), text(composedkit.diagnosis_text(row, "images"))]
     files = {"book": "orpha-phenotypes.json"}
     with served("serve_case_reader.py", tmp_path, sources, files) as ask:
         first, second, joke = ask(parts), ask(parts), ask([text("Tell a joke.")])
-    assert said(first) == said(second) and len(casekit.names_in(said(first))) == 10
+    assert said(first) == said(second) and len(composedkit.names_in(said(first))) == 10
     assert joke["status"] == 400 and "no other task" in joke["error"]["message"]

@@ -7,8 +7,8 @@ import re
 import pytest
 from PIL import Image
 
-import casekit
 import compose_cases
+import composedkit
 from remeasure.cases import settings, tables, wording
 from remeasure.cases.case import Case, Finding, Picture
 from remeasure.cases.choosing import Chooser
@@ -34,7 +34,7 @@ def case() -> Case:
 
 
 def kinds() -> dict[str, settings.Kind]:
-    return settings.read(casekit.given()).kinds
+    return settings.read(composedkit.given()).kinds
 
 
 # -- words ---------------------------------------------------------------------------------------------------
@@ -111,7 +111,7 @@ def test_names_that_resemble_others_or_have_a_full_stop_are_not_asked_for():
 
 @pytest.mark.parametrize("name", SETS)
 def test_the_tables_have_the_published_columns_and_48_rows_each(name):
-    diagnosis, evidence = (casekit.rows(name, track) for track in TRACKS)
+    diagnosis, evidence = (composedkit.rows(name, track) for track in TRACKS)
     assert (len(diagnosis), len(evidence)) == (48, 48)
     # Card, section 2: nine columns and fourteen.
     assert set(diagnosis[0]) == {
@@ -128,7 +128,7 @@ def test_the_tables_have_the_published_columns_and_48_rows_each(name):
 @pytest.mark.parametrize("name", SETS)
 def test_the_evidence_table_passes_the_checks_of_the_card(name):
     """Card, section 2.3: points, ids, slots, the sentence of the diagnosis and what its cut leaves."""
-    rows = casekit.rows(name, "evidence")
+    rows = composedkit.rows(name, "evidence")
     for row in rows:
         n = len(json.loads(row["image"]))
         points = json.loads(row["acceptable_evidence_points"])
@@ -156,19 +156,19 @@ def test_the_evidence_table_passes_the_checks_of_the_card(name):
 @pytest.mark.parametrize("name", SETS)
 def test_no_word_of_the_answer_stands_in_what_the_text_condition_is_shown(name):
     """Nor in the findings, nor in a picture; in the second track nor in the text without the diagnosis."""
-    composer = casekit.composer(name)
+    composer = composedkit.composer(name)
     for track in TRACKS:
-        for case, row in zip(getattr(composer, track), casekit.rows(name, track), strict=True):
+        for case, row in zip(getattr(composer, track), composedkit.rows(name, track), strict=True):
             answer = row.get("answer") or row["final_diagnosis"]
             assert answer == case.disease.name
             if track == "diagnosis":
-                shown = casekit.diagnosis_text(row, "text")
+                shown = composedkit.diagnosis_text(row, "text")
                 names = [answer, *json.loads(row["answer_aliases"])]
                 pictures = row["image findings"]
             else:
-                shown, names = casekit.evidence_text(row, with_diagnosis=False), [answer]
+                shown, names = composedkit.evidence_text(row, with_diagnosis=False), [answer]
                 pictures = " ".join(finding.label for p in case.pictures for finding in p.findings)
-            titles = [casekit.composer(name)._settings.kinds[p.kind] for p in case.pictures]
+            titles = [composedkit.composer(name)._settings.kinds[p.kind] for p in case.pictures]
             texts = " ".join([shown, pictures, *(f"{k.title} {' '.join(k.normal)}" for k in titles)])
             # Written out here and not taken from the module: whole words of four letters and more.
             words = {w for n in names for w in re.findall("[a-z0-9]{4,}", n.lower())} - GENERIC
@@ -183,14 +183,14 @@ def test_the_words_that_are_not_counted_say_nothing_about_a_disease():
 def test_what_is_tuned_on_and_what_is_reported_have_no_disease_in_common():
     sets = [
         {case.disease.id for case in (*composer.diagnosis, *composer.evidence)}
-        for composer in map(casekit.composer, SETS)
+        for composer in map(composedkit.composer, SETS)
     ]
     assert [len(found) for found in sets] == [96, 96] and not sets[0] & sets[1]
 
 
 def test_what_belongs_to_a_disease_is_frequent_there_and_what_does_not_is_unknown_of_it():
-    known, n_foreign = casekit.knowledge(), 0
-    for case in (*casekit.composer().diagnosis, *casekit.composer().evidence):
+    known, n_foreign = composedkit.knowledge(), 0
+    for case in (*composedkit.composer().diagnosis, *composedkit.composer().evidence):
         often = {
             t
             for name in ("obligate", "very_frequent", "frequent")
@@ -210,8 +210,8 @@ def test_what_belongs_to_a_disease_is_frequent_there_and_what_does_not_is_unknow
 def test_pictures_are_whole_small_and_of_the_size_that_is_set():
     total = 0
     for track in TRACKS:
-        for row in casekit.rows("composed-cases", track):
-            for data in casekit.pictures(row):
+        for row in composedkit.rows("composed-cases", track):
+            for data in composedkit.pictures(row):
                 image = Image.open(io.BytesIO(data))
                 image.load()
                 assert (image.format, image.size) == ("PNG", (480, 270))
@@ -220,10 +220,10 @@ def test_pictures_are_whole_small_and_of_the_size_that_is_set():
 
 
 def test_the_same_settings_give_the_same_bytes_and_another_seed_others(tmp_path):
-    words = ["--phenotypes", str(casekit.BOOK)]
+    words = ["--phenotypes", str(composedkit.BOOK)]
     made = []
     for folder, seed in (("a", "x"), ("b", "x"), ("c", "y")):
-        given = casekit.given(seed=seed, n_diagnosis=3, n_evidence=3)
+        given = composedkit.given(seed=seed, n_diagnosis=3, n_evidence=3)
         paths = [tmp_path / folder / name for name in (tables.DIAGNOSIS, tables.EVIDENCE, "record.json")]
         options = ["--diagnosis-out", "--evidence-out", "--record"]
         outs = [word for pair in zip(options, map(str, paths), strict=True) for word in pair]
@@ -236,8 +236,8 @@ def test_the_same_settings_give_the_same_bytes_and_another_seed_others(tmp_path)
 
 
 def test_fewer_cases_are_the_beginning_of_more():
-    wanted = settings.read(casekit.given())
-    chooser = Chooser(casekit.knowledge(), wanted)
+    wanted = settings.read(composedkit.given())
+    chooser = Chooser(composedkit.knowledge(), wanted)
     assert chooser.cases(5) == chooser.cases(20)[:5]
 
 
@@ -256,21 +256,21 @@ WRONG = [
 @pytest.mark.parametrize(("changes", "said"), WRONG)
 def test_settings_that_are_wrong_are_one_line(changes, said):
     with pytest.raises(RemeasureError, match=said) as found:
-        settings.read(casekit.given(**changes))
+        settings.read(composedkit.given(**changes))
     assert "\n" not in str(found.value) and "config/cases.yaml" in str(found.value)
 
 
 def test_a_term_that_there_is_not_and_too_many_cases_are_one_line():
     with pytest.raises(RemeasureError, match="HP:9999999 is no phenotype"):
-        Chooser(casekit.knowledge(), settings.read(casekit.given(never=["HP:9999999"])))
+        Chooser(composedkit.knowledge(), settings.read(composedkit.given(never=["HP:9999999"])))
     narrow = {"least": 0.0, "most": 0.0001}
-    chooser = Chooser(casekit.knowledge(), settings.read(casekit.given(told_shares=narrow)))
+    chooser = Chooser(composedkit.knowledge(), settings.read(composedkit.given(told_shares=narrow)))
     with pytest.raises(RemeasureError, match="only 0 of 2 cases can be made"):
         chooser.cases(2)
 
 
 def test_a_label_that_does_not_fit_is_one_line():
-    wanted = settings.read(casekit.given(size_px=[200, 270]))
+    wanted = settings.read(composedkit.given(size_px=[200, 270]))
     long = Finding("HP:0000773", "A label that is by far too long for it", "", True)
     with pytest.raises(RemeasureError, match="does not fit into"):
         Painter(wanted, lambda label: None).png(Picture("skeleton", (long,)), "seed")
