@@ -216,8 +216,8 @@ def test_verdicts_agree_with_a_person_s_on_most_pairs_and_where_they_do_not(sour
         if (real.rubric(case)[0] == "YES") != expected:
             wrong.append((answer, point, expected))
     assert len(PAIRS) == 46
-    # Written before the judge was tried on them; nothing was chosen by them: 38 of 46 agree. Six times it misses
-    # what is said in other words, twice it takes something for said that is not.
+    # The pairs were written before the judge was tried on them; nothing was chosen by them. 38 of 46 agree:
+    # six times it misses what is said in other words, twice it takes something for said that is not.
     assert len(wrong) <= 8 and sum(not expected for *_, expected in wrong) <= 2, wrong
 
 
