@@ -9,8 +9,11 @@ Without an image it says so. What it then tells of a diagnosis is what the book 
 """
 
 import hashlib
+import io
 from dataclasses import dataclass
 from pathlib import Path
+
+from PIL import Image
 
 from remeasure import image_check, tokens
 from remeasure.embedded.case_request import CaseRequest, understand
@@ -115,9 +118,7 @@ class CaseReader:
         sha256 = hashlib.sha256(data).hexdigest()
         if sha256 not in self._read:
             try:
-                facts = image_check.inspect(data)
-                if facts.width_px * facts.height_px > MAX_PIXELS:
-                    raise RemeasureError(f"has more than {MAX_PIXELS} pixels")
+                _check(data)
                 if self._engine is None:
                     from remeasure.ocr import OcrEngine
 
@@ -194,6 +195,24 @@ class CaseReader:
 
 def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
+
+
+def _check(data: bytes) -> None:
+    """Check that an image is whole before it is read; half of one would be read as if it were all.
+
+    Raises:
+        RemeasureError: not a whole PNG, JPEG, GIF or WebP, or too large.
+    """
+    facts = image_check.inspect(data)
+    if facts.width_px * facts.height_px > MAX_PIXELS:
+        raise RemeasureError(
+            f"has {facts.width_px} x {facts.height_px} pixels, at most {MAX_PIXELS} are read"
+        )
+    try:
+        with Image.open(io.BytesIO(data)) as image:
+            image.load()
+    except (OSError, SyntaxError, ValueError) as error:
+        raise RemeasureError(f"cannot be decoded ({error})") from None
 
 
 def _by_both_names(one: Found, label: str) -> str:

@@ -27,9 +27,9 @@ def words(text: str) -> list[str]:
 
 
 def stem(word: str) -> str:
-    """Return a word without the first of the known endings that leaves four letters or more."""
+    """Return a word without the first known ending that leaves four letters, before "s" three."""
     for ending in _ENDINGS:
-        if word.endswith(ending) and len(word) - len(ending) >= 4:
+        if word.endswith(ending) and len(word) - len(ending) >= 4 - (ending == "s"):
             return word[: -len(ending)]
     return word
 
