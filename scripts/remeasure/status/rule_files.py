@@ -70,13 +70,18 @@ class RuleFiles:
         folder: the folder ``rules``.
         files: what constraints of wildcards ask; null: rules that have one make nothing.
         indexes: files of every study that lists images; their rules are made in a loop.
+        tables: the same of every study whose images lie in tables.
 
     Raises:
         RemeasureError: it holds no rule.
     """
 
     def __init__(
-        self, folder: Path, files: Wiring | None = None, indexes: Mapping[str, list[str]] | None = None
+        self,
+        folder: Path,
+        files: Wiring | None = None,
+        indexes: Mapping[str, list[str]] | None = None,
+        tables: Mapping[str, list[str]] | None = None,
     ) -> None:
         self._rules: dict[str, Rule] = {}
         copies: list[Copy] = []
@@ -90,7 +95,9 @@ class RuleFiles:
             original = self._rules[copy.of]
             self._rules[copy.name] = original._replace(name=copy.name, constraint=copy.constraint)
         for study, names in (indexes or {}).items():
-            self._rules[f"index_{study}"] = _index(study, names)
+            self._rules[f"index_{study}"] = _index(study, names, "index_images")
+        for study, names in (tables or {}).items():
+            self._rules[f"index_{study}"] = _index(study, names, "index_tables")
         if not self._rules:
             raise RemeasureError(f"{folder}: holds no rule; restore it")
         outputs = [(output, rule) for rule in self._rules.values() for output in rule.outputs]
@@ -113,11 +120,11 @@ class RuleFiles:
         raise RemeasureError(f"{path}: no rule in rules/*.smk makes it; a name there and here differ")
 
 
-def _index(study: str, names: list[str]) -> Rule:
+def _index(study: str, names: list[str], stage: str) -> Rule:
     """Return the rule that lists a study's images; rules/collections.smk makes one for each such study."""
     here = f"results/{{run}}/{study}/index"
-    outputs = tuple(f"{here}/{name}" for name in ("index_images.json", *names))
-    return Rule(f"index_{study}", outputs, f"{here}/logs/index_images.log", ())
+    outputs = tuple(f"{here}/{name}" for name in (f"{stage}.json", *names))
+    return Rule(f"index_{study}", outputs, f"{here}/logs/{stage}.log", ())
 
 
 def _pattern(output: str, rule: Rule, files: Wiring | None) -> re.Pattern[str]:
