@@ -42,6 +42,13 @@ def test_everything_that_is_missing_is_named_once_with_where_it_comes_from():
     ]
 
 
+def test_a_table_that_is_not_pinned_is_named_before_anything_starts():
+    path = "results/sources/mrarebench/diagnosis/diagnosis_opened.tsv"
+    module = "results/sources/vlmevalkit-mrarebench.py"
+    (problem,) = obstacles.find([job("download_x", output=path), job("download_y", output=module)], PLAN)
+    assert problem.startswith(f"{path} is not pinned yet, so nothing is fetched: choose a commit on ")
+
+
 def test_a_search_needs_the_encoder_of_its_arm():
     places = {"study": "pixelrag", "bench": "nq"}
     assert "tile-qwen-lora" in obstacles.find([job("search", run="paper", arm="lora", **places)], PLAN)[0]

@@ -123,7 +123,7 @@ def test_the_source_table_is_complete_and_consistent():
     path = Path(__file__).resolve().parents[2] / "config" / "sources.tsv"
     with open(path, encoding="utf-8", newline="") as stream:
         rows = list(csv.DictReader(stream, delimiter="\t"))
-    assert len({row["name"] for row in rows}) == len(rows) == 12
+    assert len({row["name"] for row in rows}) == len(rows) == 15
     by_package: dict[str, set] = {}
     for row in rows:
         assert len(row["sha256"]) == len(row["wheel_sha256"]) == 64 and int(row["size_bytes"]) > 0
@@ -141,6 +141,8 @@ def listed(tmp_path):
     """Write the list of what is brought by hand beside the real sources.tsv; return what reads both."""
     real = Path(__file__).resolve().parents[2] / "config" / "sources.tsv"
     (tmp_path / "sources.tsv").write_bytes(real.read_bytes())
+    by_url = real.with_name("sources_by_url.tsv")
+    (tmp_path / "sources_by_url.tsv").write_bytes(by_url.read_bytes())
 
     def read(text: str) -> list[str]:
         (tmp_path / "sources_by_hand.tsv").write_text(HEAD + text, encoding="utf-8")
@@ -167,6 +169,8 @@ def test_what_is_brought_by_hand_has_its_place(listed):
         (f"a{TAIL}a{TAIL}", "name 'a' stands twice"),
         (f"flag-icons.zip{TAIL}", "name 'flag-icons.zip' stands twice, here or in sources.tsv"),
         (f"factbook.zim{TAIL}", "name 'factbook.zim' stands twice"),
+        (f"vlmevalkit-mrarebench.py{TAIL}", "name 'vlmevalkit-mrarebench.py' stands twice"),
+        (f"mrarebench-prompts/basis_text.txt{TAIL}", "stands twice, here or in sources.tsv or a list beside"),
         (f"a-b{TAIL}a_b{TAIL}", "name 'a_b' differs from 'a-b' in nothing but signs"),
     ],
 )
@@ -175,3 +179,113 @@ def test_a_wrong_line_of_what_is_brought_by_hand_is_one_line(listed, text, said)
         listed(text)
     assert "sources_by_hand.tsv" in str(caught.value) and said in str(caught.value)
     assert str(caught.value).isprintable()
+
+
+# -- what is fetched from addresses --------------------------------------------------------------------------
+
+CONFIG = Path(__file__).resolve().parents[2] / "config"
+COMMIT, DIGEST = "1" * 40, "a" * 64
+URL_HEAD = "name\turl\trevision\tsha256\tsize_bytes\tlicence\tnote\n"
+
+
+def url_row(**more: str) -> str:
+    told = {
+        "name": "a.py",
+        "url": "https://example.org/{revision}/a.py",
+        "revision": COMMIT,
+        "sha256": DIGEST,
+    }
+    return "\t".join((told | {"size_bytes": "7", "licence": "MIT", "note": ""} | more).values()) + "\n"
+
+
+@pytest.fixture
+def by_url(tmp_path):
+    """Write the list of what is fetched from addresses beside the real others; return what reads it."""
+    for name in ("sources.tsv", "sources_by_hand.tsv"):
+        (tmp_path / name).write_bytes((CONFIG / name).read_bytes())
+
+    def read(*rows: str) -> catalogue.Catalogue:
+        (tmp_path / "sources_by_url.tsv").write_text(URL_HEAD + "".join(rows), encoding="utf-8")
+        return catalogue.Catalogue(tmp_path / "sources.tsv")
+
+    return read
+
+
+def test_a_pinned_row_is_fetched_from_its_commit(by_url):
+    known = by_url(url_row(), url_row(name="b/c.tsv", size_bytes=""))
+    first, second = known.by_url().values()
+    assert first.path == "results/sources/a.py" and first.is_pinned and known.unpinned() == {}
+    assert (first.rule, second.rule) == ("download_a_py", "download_b_c_tsv")
+    assert first.options() == [
+        *("--url", f"https://example.org/{COMMIT}/a.py", "--sha256", DIGEST, "--size-bytes", "7"),
+        *("--out", "results/sources/a.py"),
+    ]
+    assert known.hashes()["b/c.tsv"] == DIGEST and known.sizes()["a.py"] == 7
+    assert "--size-bytes" not in second.options() and "b/c.tsv" not in known.sizes()
+
+
+@pytest.mark.parametrize("missing", ["revision", "sha256"])
+def test_a_row_without_a_commit_or_a_hash_says_what_belongs_there(by_url, missing):
+    known = by_url(url_row(**{missing: "", "note": "a copy will do"}))
+    (source,) = known.unpinned().values()
+    assert "a.py" not in known.hashes()
+    assert source.options() == ["--not-pinned", source.problem(), "--out", "results/sources/a.py"]
+    assert source.problem() == (
+        "results/sources/a.py is not pinned yet, so nothing is fetched: choose a commit on "
+        "https://example.org/{revision}/a.py and put it as `revision`, and the SHA-256 of the file there as "
+        "`sha256`, into its row of config/sources_by_url.tsv (licence: MIT; a copy will do)"
+    )
+
+
+def test_an_address_that_names_its_version_itself_needs_no_commit(by_url):
+    known = by_url(url_row(url="https://example.org/v1/a.py", revision=""))
+    assert known.unpinned() == {}
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ("a.py\thttps://x\n", "line 2: not as many columns as in line 1"),
+        (url_row(name="../a"), "name '../a': expected a place below results/sources"),
+        (url_row(name="{run}"), "name '{run}': its line has braces"),
+        (url_row(name="hp.obo"), "name 'hp.obo' stands twice, here or in sources.tsv"),
+        (url_row(name="factbook.zim"), "name 'factbook.zim' stands twice"),
+        (url_row() + url_row(), "name 'a.py' stands twice"),
+        (url_row() + url_row(name="a-py"), "name 'a-py' differs from 'a.py' in nothing but signs"),
+        (url_row(url="http://example.org/a"), "url http://example.org/a is not https"),
+        (url_row(url="https://u:p@example.org/a"), "url https://example.org/a holds a user or a password"),
+        (url_row(url="https://example.org/{version}"), "expected {revision} once or not at all"),
+        (url_row(url="https://example.org/{revision}{revision}"), "expected {revision} once or not at all"),
+        (url_row(url="a.py"), "is no address; expected https://"),
+        (url_row(revision="main"), "revision 'main': expected the 40 hexadecimal digits of a commit"),
+        (url_row(sha256="A" * 64), "expected 64 hexadecimal digits in lower case"),
+        (url_row(size_bytes="0"), "size_bytes '0': expected a number above 0, or nothing"),
+        (url_row(licence=""), "licence is empty"),
+    ],
+)
+def test_a_wrong_row_of_addresses_is_one_line(by_url, row, said):
+    with pytest.raises(RemeasureError) as caught:
+        by_url(row)
+    assert "sources_by_url.tsv" in str(caught.value) and said in str(caught.value)
+    assert str(caught.value).isprintable()
+
+
+def test_the_tables_of_mrarebench_are_not_pinned_and_its_module_is():
+    known = catalogue.Catalogue(CONFIG / "sources.tsv")
+    module = known.by_url()["results/sources/vlmevalkit-mrarebench.py"]
+    # The card's pin; size and hash of the module at that commit by `wc -c` and `sha256sum`.
+    assert module.address == (
+        "https://raw.githubusercontent.com/open-compass/VLMEvalKit/aec2f4e90d0b6a8c75384c8b55c1a0a81dd76fdd/"
+        "vlmeval/dataset/mrarebench.py"
+    )
+    assert (module.licence, module.size_bytes) == ("Apache-2.0", "81583")
+    assert module.sha256 == "e3ee6c727ab428a6df1f3c05f39816a60a96ab78ccb43f3f8fe91369fee9c9b0"
+    tables = known.unpinned()
+    assert list(tables) == [
+        "results/sources/mrarebench/diagnosis/diagnosis_opened.tsv",
+        "results/sources/mrarebench/evidence_verification/evidence_verification_opened_FULL609.tsv",
+    ]
+    page = "https://huggingface.co/datasets/junzhin/MRareBench/commits/main"
+    for table in tables.values():
+        assert f"choose a commit on {page} and" in table.problem()
+        assert "licence: CC BY-NC 4.0; " in table.problem()

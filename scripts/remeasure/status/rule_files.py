@@ -69,7 +69,7 @@ class RuleFiles:
     Args:
         folder: the folder ``rules``.
         files: what constraints of wildcards ask; null: rules that have one make nothing.
-        indexes: by stage the files of every study that lists images or tables; their rules are made in a loop.
+        indexes: by stage the files of every study that lists images or tables, made in a loop.
 
     Raises:
         RemeasureError: it holds no rule.
@@ -118,7 +118,7 @@ class RuleFiles:
 
 
 def _index(stage: str, study: str, names: list[str]) -> Rule:
-    """Return the rule that lists a study's images or tables; rules/collections.smk makes one for each study."""
+    """Return the rule that lists a study's images or tables; rules/collections.smk makes one of each."""
     here = f"results/{{run}}/{study}/index"
     outputs = tuple(f"{here}/{name}" for name in (f"{stage}.json", *names))
     return Rule(f"index_{study}", outputs, f"{here}/logs/{stage}.log", ())
