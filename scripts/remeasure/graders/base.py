@@ -26,7 +26,8 @@ SCORES: dict[str, float | None] = {
 """Every verdict and its score; null leaves the denominator.
 
 ``correct_empty``: an empty answer equals a gold answer that normalises to nothing (the original's trap).
-``hit_first``, ``hit_later``, ``miss``: where the right answer stands in a ranked list; the score is its head's.
+``hit_first``, ``hit_later``, ``miss``: where the right answer stands in a ranked list; what scores is its
+head.
 ``parse_failed``: the reader's reply is no list; the reader's fault, so it counts as wrong.
 ``unreadable``: the reader's reply shows no choice; the reader's fault, so it counts as wrong.
 ``judge_unreadable``, ``judge_failed``: the judge's fault, so the item is not counted.
