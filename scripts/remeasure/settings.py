@@ -253,8 +253,8 @@ class Layout(Settings, kw_only=True):
     metrics: tuple[str, ...] = ()
     """The metrics that it shows, in this order; none: all that the graders have. Other files have all."""
     figure: Literal["conditions"] | None = None
-    """What the picture shows: the arms of every bench and their differences, model by model. Null: bars by arm,
-    or points by metric where metrics are columns."""
+    """What the picture shows: the arms of every bench and their differences, model by model. Null: bars by
+    arm, or points by metric where metrics are columns."""
 
 
 class Contrast(Settings, kw_only=True):
