@@ -21,6 +21,8 @@ from loopback import Loopback, prompt_of
 from remeasure import images, requests, settings
 from remeasure.catalogue import BUILT, Catalogue
 from remeasure.files import sha256_bytes
+from remeasure.plan import Plan
+from remeasure.preflight import data
 from remeasure.preflight.report import Group, lines, verdict
 from remeasure.records import ImageRef
 
@@ -426,6 +428,35 @@ def test_a_source_that_nothing_brings_is_told(project):
     project.write_run(encoders={"ocr-bge": encoder})
     (problem,) = project.problems()
     assert problem.startswith("results/sources/efficientnet-lite0.tokenizer.json: no rule brings or makes it")
+
+
+def test_a_table_that_is_not_pinned_is_a_problem_until_somebody_puts_it_there(tmp_path):
+    path = "results/sources/mrarebench/diagnosis/diagnosis_opened.tsv"
+    plan = Plan(ROOT / "config")
+    told = [problem for problem in data.check(plan, "paper", [], tmp_path).problems if path in problem]
+    assert len(told) == 1 and told[0].startswith(f"{path} is not pinned yet, so nothing is fetched")
+    (tmp_path / path).parent.mkdir(parents=True)
+    (tmp_path / path).write_text("a table")
+    assert not [problem for problem in data.check(plan, "paper", [], tmp_path).problems if path in problem]
+
+
+def test_a_module_from_an_address_is_hashed_and_what_is_taken_from_it_is_compared(tmp_path):
+    folder = tmp_path / "results" / "sources"
+    (folder / "mrarebench-prompts").mkdir(parents=True)
+    (folder / "vlmevalkit-mrarebench.py").write_text("other")
+    (folder / "mrarebench-prompts" / "basis_text.txt").write_text("other")
+    name = "results/sources/mrarebench-prompts/basis_text.txt"
+    record = {"stage": "s", "settings": {}, "code": "c", "inputs": {}, "outputs": {name: "0" * 64}}
+    (folder / "mrarebench-prompts.json").write_text(json.dumps(record))
+    problems = data.check(Plan(ROOT / "config"), "paper", [], tmp_path).problems
+    # sha256(b"other") and the hash in config/sources_by_url.tsv.
+    assert (
+        "results/sources/vlmevalkit-mrarebench.py: SHA-256 is d9298a10d1b0…, expected e3ee6c727ab4…; delete "
+        "it, the next run makes it again"
+    ) in problems
+    assert any(
+        problem.startswith(f"{name}: SHA-256 is d9298a10d1b0…, expected 00000") for problem in problems
+    )
 
 
 def test_a_disk_that_is_too_small_is_told_with_the_arithmetic(project):

@@ -87,6 +87,32 @@ def test_the_plan_has_at_most_600_jobs_and_every_rule_s_number(plan):
     assert {rule: n for rule, n in rows.items() if rule not in by_hand} == COUNTS
 
 
+def test_mrarebench_is_six_conditions_of_two_models_with_its_tables_not_pinned_yet(project):
+    done = subprocess.run(
+        [sys.executable, "-m", "snakemake", "-n", "results/mrarebench.csv", "--cores", "1"]
+        + ["--config", "run=paper"],
+        capture_output=True,
+        text=True,
+        cwd=project,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    said = done.stdout + done.stderr
+    table = said[said.index("Job stats:") :].split("\n\n")[0]
+    rows = {rule: int(n) for rule, n in re.findall(r"^(\w+) +(\d+)$", table, re.MULTILINE)}
+    # Six conditions: the model of the node 6 times, the hosted one 6 times, both 12 times to the judge.
+    asked = ("ask", "ask_on_login", "ask_judge_on_login", "build_requests", "grade", "take_prompts")
+    assert {rule: rows[rule] for rule in asked} == {
+        "ask": 6,
+        "ask_on_login": 6,
+        "ask_judge_on_login": 12,
+        "build_requests": 12,
+        "grade": 12,
+        "take_prompts": 1,
+    }
+    assert sum(n for rule, n in rows.items() if rule.startswith("download_")) == 3
+
+
 def test_it_is_planned_within_ten_seconds(plan):
     # Of a processor: other work on the same machine does not count.
     assert plan[1] < 10
