@@ -2,11 +2,11 @@
 
     .venv/bin/python benchmarks/mrarebench_rubric.py --peer PATH/vlmeval/dataset/mrarebench.py
 
-The peer is the published module: the functions that need no judge and no toolkit are taken out of the file and
-run with their lexical similarity. Cases are made from a seed: seven points, answers of fifteen sentences, as many
-cases as the benchmark has; vectors are measured on the first sixty. CPU seconds are those of the process, because
-other work may share the cores. Ends with 1 if a value differs by more than 1e-12, or an answer four times as long
-takes much more than four times as long.
+The peer is the published module: the functions that need no judge and no toolkit are taken out of the file
+and run with their lexical similarity. Cases are made from a seed: seven points, answers of fifteen sentences,
+as many cases as the benchmark has; vectors are measured on the first sixty. CPU seconds are those of the
+process, because other work may share the cores. Ends with 1 if a value differs by more than 1e-12, or an
+answer four times as long takes much more than four times as long.
 """
 
 import argparse

@@ -8,7 +8,7 @@ from remeasure import grading
 from remeasure.aligned import Aligned
 from remeasure.errors import RemeasureError
 from remeasure.files import sha256_file
-from remeasure.graders import by_name, rubric
+from remeasure.graders import Unit, by_name, rubric
 from remeasure.grading import Bootstrap, GradeSettings, Tally
 from remeasure.records import Item, Metric, Number, Response
 from remeasure.rubrics.similarity import Lexical
@@ -278,7 +278,7 @@ def test_a_request_that_was_not_sent_has_no_row_in_the_original():
 
 
 @pytest.mark.parametrize(
-    "text", ["", "  \n", "NA", "N/A", "n/a", "NaN", "nan", "None", "null", "NULL", "<NA>"]
+    "text", ["", "NA", "N/A", "n/a", "NaN", "nan", "None", "null", "NULL", "<NA>", "#N/A"]
 )
 def test_a_missing_answer_is_the_word_nan_to_the_original(text):
     # Card: one sentence; with a missing rationale, "nan" too, its groundedness is 1.
@@ -295,6 +295,23 @@ def test_other_words_for_nothing_are_answers(text):
     (line,), score = graded([case(0, points(["other"]), rationale="")], [text], [replies(0, 0)])
     assert line.published.scores["det_mean_sent_groundedness_lexical"] != pytest.approx(1) or text == "Nan"
     assert score.counts["answers_without_sentences"] == (text == "-")
+
+
+def test_white_space_is_a_text_without_sentences_to_the_original_and_no_answer_under_strict():
+    (line,), score = graded([case(0, points(["other"]))], ["  \n"], [replies(0, 0)])
+    assert line.published.scores["det_required_recall@0.3_lexical"] is None
+    assert line.published.score == 0
+    assert line.strict.reason == "the answer is empty"
+    assert score.counts["answers_without_sentences"] == 1
+
+
+def test_an_empty_cell_of_an_imported_table_is_the_word_nan_too():
+    item = case(0, points(["other"]), rationale="")
+    empty = Response(custom_id="i0", key="k", status="failed", text=None, error="empty: empty cell")
+    unit = Unit(unit_id="i0", items=(item,), responses=(empty,), judge=(None,), thinking=False)
+    line = by_name("judge_rubric").begin(OPTIONS)(unit)
+    assert line.published.scores["det_mean_sent_groundedness_lexical"] == pytest.approx(1)
+    assert (line.published.scores["infer_fail_rate"], line.strict.reason) == (0.0, "reader failed")
 
 
 def test_an_empty_answer_is_left_out_under_strict_and_zero_in_the_third_reading():
@@ -350,14 +367,25 @@ def test_thinking_earns_points_as_published_and_its_verdicts_do_not_count_under_
     assert (score.counts["judged_with_thinking"], line.answer) == (1, "\nNothing is to be seen.")
 
 
-def test_tags_without_thinking_do_no_harm():
-    text = "<think>\n\n</think>\n" + ANSWER
+@pytest.mark.parametrize(
+    "before", ["it may be</think>", "<Thinking>it\nmay be</THINKING>", "a<think>b</think>"]
+)
+def test_thinking_is_told_by_its_closing_tag(before):
+    (line,), score = graded([case(0, points(["other"]))], [before + ANSWER], [replies(1, 0)])
+    assert (score.counts["judged_with_thinking"], line.strict.score) == (1, None)
+    assert line.strict.scores["det_image_coverage"] == 1
+
+
+@pytest.mark.parametrize("tags", ["<think>\n\n</think>", "</think>", "<THINK></THINK>"])
+def test_tags_without_thinking_do_no_harm(tags):
+    text = tags + "\n" + ANSWER
     (line,), score = graded([case(0, points(["other"]))], [text], [replies(1, 0)])
     assert (line.strict.score, score.counts["judged_with_thinking"]) == (1.0, 0)
 
 
-def test_thinking_that_does_not_end_is_no_answer_under_strict():
-    (line,), _ = graded([case(0, points(["other"]))], ["<think>" + ANSWER], [replies(1, 0)])
+@pytest.mark.parametrize("tag", ["<think>", "so <Thinking>", "<think>a</think>b<think>"])
+def test_thinking_that_does_not_end_is_no_answer_under_strict(tag):
+    (line,), _ = graded([case(0, points(["other"]))], [tag + ANSWER], [replies(1, 0)])
     assert (line.published.score, line.strict.score) == (1.0, None)
     assert line.strict.reason == "the answer ends while it thinks"
 
