@@ -180,6 +180,7 @@ PACKAGE_OF = {
     "faiss": "faiss-cpu",
     "ml_dtypes": "ml-dtypes",
     "PIL": "pillow",
+    "sklearn": "scikit-learn",
     "snakemake_interface_executor_plugins": "snakemake-interface-executor-plugins",
     "yaml": "pyyaml",
 }
