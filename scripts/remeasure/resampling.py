@@ -92,14 +92,18 @@ def intervals(
 def _resampled(samples: Sequence[Sums], n_groups: int, n_resamples: int, seed: int) -> np.ndarray:
     """Return every statistic of every resample, shape (n_samples, n_resamples)."""
     tops = np.column_stack([sample.tops for sample in samples])
-    bottoms = np.column_stack([sample.bottoms for sample in samples])
+    # Most statistics have the same groups of the same sizes: these are added up once.
+    alike: dict[bytes, int] = {}
+    columns = [column for sample in samples for column in sample.bottoms.T]
+    which = [alike.setdefault(column.tobytes(), len(alike)) for column in columns]
+    bottoms = np.column_stack([columns[which.index(place)] for place in range(len(alike))])
     widths = [sample.tops.shape[1] for sample in samples]
     starts = np.cumsum([0, *widths[:-1]])
     signs = np.concatenate([[1.0, -1.0][:width] for width in widths])
     values = np.empty((len(samples), n_resamples))
     done = 0
     for drawn in draws(n_groups, n_resamples, seed):
-        ratios = (drawn @ tops) / (drawn @ bottoms) * signs
+        ratios = (drawn @ tops) / (drawn @ bottoms)[:, which] * signs
         values[:, done : done + len(drawn)] = np.add.reduceat(ratios, starts, axis=1).T
         done += len(drawn)
     return values

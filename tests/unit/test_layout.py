@@ -88,8 +88,33 @@ def test_an_axis_with_several_values_that_nobody_placed_joins_the_rows():
 def test_a_difference_between_arms_of_another_table_is_left_out():
     assert of([("one", "plain")])["contrasts"] == []
     assert of([("one", "plain"), ("two", "hint")])["contrasts"] == [
-        {"axis": "arm", "first": "hint", "second": "plain"}
+        {"axis": "arm", "first": "hint", "second": "plain", "name": None, "title": None}
     ]
+
+
+def test_the_layout_names_the_shown_metrics_and_the_picture():
+    found = of([("one", "plain")])
+    assert found["shown_metrics"] == [] and found["figure"] is None
+    chosen = {"rows": ["model"], "columns": ["metric"], "metrics": ["tosc", "opa"], "figure": "conditions"}
+    found = of([("one", "plain")], layout=chosen)
+    assert found["shown_metrics"] == ["tosc", "opa"] and found["figure"] == "conditions"
+    assert len(found["metrics"]) > 2
+
+
+def test_repeats_are_cells_and_no_rows():
+    study = settings.load_study(CONFIG, "mrarebench")
+    lines = [cell for cell in settings.load_cells(CONFIG) if cell.table == "mrarebench"]
+    here = StudyRun(reader=["a", "b"], prompts="own", items_per_bench=1, repeat=2)
+    found = layout.of_table(lines, study, study.benches, here)
+    assert len(found["cells"]) == 24 and len(found["rows"]) == 12
+    assert list(found["rows"][3]["at"].values()) == ["a", "evidence", "img"]
+    assert found["figure"] == "conditions" and [pair["name"] for pair in found["contrasts"]] == [
+        "delta_sub",
+        "delta_vis",
+        "delta_grd",
+        "delta_dx",
+    ]
+    assert [column["at"]["metric"] for column in found["columns"]][4:7] == ["mrr", "mr", "hit_rate"]
 
 
 @pytest.fixture

@@ -141,7 +141,7 @@ def test_the_picture_is_the_same_each_time_and_can_be_read_aloud(here):
 
 
 def test_every_part_of_a_table_is_the_same_each_time(here):
-    suffixes = [".csv", ".cells.csv", ".contrasts.csv", ".breakdown.csv", ".md", ".json"]
+    suffixes = [".csv", ".cells.csv", ".contrasts.csv", ".breakdown.csv", ".drift.csv", ".md", ".json"]
     make(here)
     first = [part(suffix).read_bytes() for suffix in suffixes]
     make(here)
@@ -288,7 +288,8 @@ def publish(suffixes, run="embedded"):
 
 def test_published_copies_name_their_run(here):
     make(here)
-    suffixes = [".csv", ".cells.csv", ".contrasts.csv", ".breakdown.csv", ".md", ".json", ".svg"]
+    tables = [".csv", ".cells.csv", ".contrasts.csv", ".breakdown.csv", ".drift.csv"]
+    suffixes = [*tables, ".md", ".json", ".svg"]
     assert publish(suffixes) == 0
     with open("results/table1.csv", newline="") as stream:
         copied = list(csv.reader(stream))
@@ -297,7 +298,7 @@ def test_published_copies_name_their_run(here):
     assert csv_text.read(Path("results/table1.cells.csv"))[0]["run"] == "embedded"
     # A breakdown of a table without strata is a header.
     assert Path("results/table1.breakdown.csv").read_text().endswith(",n_levels,n_levels_strict,run\n")
-    for suffix in suffixes[4:]:
+    for suffix in suffixes[len(tables) :]:
         assert Path(f"results/table1{suffix}").read_bytes() == part(suffix).read_bytes()
     assert jsonl.read_json(Path("results/table1.json"))["run"] == "embedded"
 

@@ -12,7 +12,15 @@ import make_table
 from remeasure import resampling, stats
 from remeasure.errors import RemeasureError
 from remeasure.options import decode
-from remeasure.tables import contrasts, csv_text, figure_conditions, figure_scale, inputs
+from remeasure.tables import (
+    contrasts,
+    csv_text,
+    figure_bars,
+    figure_conditions,
+    figure_points,
+    figure_scale,
+    inputs,
+)
 from remeasure.tables.settings import TableSettings
 
 # Ranks of the first hit: the hand example of the MRareBench card, section 6 (ranks 3, none, 1, 2, none).
@@ -347,6 +355,23 @@ def test_the_picture_of_conditions_can_be_read_aloud(here):
     text = part(".svg").read_text()
     assert "Diagnosis (T1), Recall@1: FD: findings and images 0.200 (1 failed); LC:" in text
     assert "Differences: Δ_sub: what findings tell -0.200 (" in text and "run embedded" in text
+
+
+def test_points_and_bars_of_numbers_that_are_no_shares_have_axes_of_their_own(here):
+    cells, told = loaded(here, cells_of())
+    figure = Figure(figsize=(9, 9))
+    figure_points.draw(figure, cells, {}, told, 0.5)
+    # Recall@1, MRR, MR, recall, pooled, drop; the drop's interval reaches from below -0.2 to 0.5.
+    assert [axes.get_xlim() for axes in figure.axes][:3] == [(0, 1), (0, 1), (0, 5)]
+    assert figure.axes[5].get_xlim() == (-0.5, 0.5)
+    rows = [{"at": {"metric": "mr"}, "title": "MR"}]
+    columns = [{"at": {"arm": arm}, "title": arm} for arm in ("fd", "lc")]
+    axes = {"row_axes": ["metric"], "column_axes": ["arm"], "rows": rows, "columns": columns}
+    _, told = loaded(here, cells_of(), **axes, fixed={"bench": "diagnosis", "model": "m"})
+    figure = Figure(figsize=(9, 9))
+    figure_bars.draw(figure, cells, {}, told, 0.5)
+    assert figure.axes[0].get_ylim() == (0, pytest.approx(1.12 * 5))
+    assert [text.get_text() for text in figure.axes[0].texts][:2] == ["2.000", "n 3/5"]
 
 
 @pytest.mark.parametrize(

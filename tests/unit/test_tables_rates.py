@@ -148,7 +148,7 @@ def test_every_number_has_a_row_with_all_readings_and_what_each_rests_on(here):
 
 def test_nothing_that_is_not_known_is_a_word(here):
     make(here)
-    for suffix in (".csv", ".cells.csv", ".contrasts.csv", ".breakdown.csv", ".md", ".svg"):
+    for suffix in (".csv", ".cells.csv", ".contrasts.csv", ".breakdown.csv", ".drift.csv", ".md", ".svg"):
         assert "None" not in part(suffix).read_text(), suffix
 
 
