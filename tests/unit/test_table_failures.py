@@ -275,8 +275,7 @@ def test_a_table_over_the_limit_is_not_published_and_nothing_older_stays(here, c
         "(75.00 %: 2 timeout, 1 truncated); allowed are 25 % of a cell's answers; to ask again what failed, "
         "delete results/embedded/pixelrag/nq/traf/reader/responses.jsonl and rerun; the other 1 (cut off, "
         "refused or empty) stay, unless the journal folder beside them is deleted too; to publish it all the "
-        "same "
-        "set `allow_failures: true`, or a higher `max_failed_share`, under studies.pixelrag in "
+        "same set `allow_failures: true`, or a higher `max_failed_share`, under studies.pixelrag in "
         "config/runs/embedded.yaml\n"
     )
     assert [path.name for path in Path("results").iterdir() if path.is_file()] == []
