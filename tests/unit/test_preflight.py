@@ -139,8 +139,8 @@ def test_requests_that_are_not_built_are_counted_and_named_and_one_word_with_the
         project.write_run(hosted(server))
         code, err = project.check()
     assert code == 0 and "0 requests of 0 files read" in err
-    # 24 cells, the judge's requests for three of six benches, and two captioners.
-    assert "not built yet: 38 files (pixelrag/{nq nqt sqa livevqa mms evqa}/{naive traf base lora}, " in err
+    # 24 cells, the judge's requests for three of six benches, two captioners, six judged cells of cases.
+    assert "not built yet: 50 files (pixelrag/{nq nqt sqa livevqa mms evqa}/{naive traf base lora}, " in err
     assert "pixelrag/{sqa mms evqa}/{naive traf base lora}/judge, " in err
     # naive answers of nq: temperature 0 and thinking off, which vLLM is told through its chat template.
     (body,) = server.bodies
@@ -185,10 +185,10 @@ def test_the_embedded_run_needs_no_endpoint(project):
     project.write_run()
     code, err = project.check()
     assert code == 0, err
-    # Reader, judge and captioner; the judge that is only compared is not used.
-    assert "  3 programs; 8 files; 7 packages" in err
-    # All of config/sources.tsv; its sizes add up to 229,043,267 bytes.
-    assert "none is used" in err and "12 sources to fetch, 229 MB" in err
+    # Two readers, two judges and the captioner; the judge that is only compared is not used.
+    assert "  5 programs; 9 files; 8 packages" in err
+    # All of config/sources.tsv; its sizes add up to 295,663,061 bytes.
+    assert "none is used" in err and "15 sources to fetch, 296 MB" in err
 
 
 # -- one problem each ----------------------------------------------------------------------------------------
@@ -460,17 +460,17 @@ def test_a_module_from_an_address_is_hashed_and_what_is_taken_from_it_is_compare
 
 
 def test_a_disk_that_is_too_small_is_told_with_the_arithmetic(project):
-    # 24 cells of 10^12 questions at 50 kB, and 400 MB of room for unpacking beside 165 MB to fetch.
+    # 24 cells of 10^12 questions at 50 kB, and 400 MB of room for unpacking beside 296 MB to fetch.
     project.write_run(studies={"pixelrag": {"items_per_bench": 10**12}})
     (problem,) = project.problems()
     assert re.search(
-        r"results: [\d,]+ MB free, 1,200,000,000,6\d\d MB needed \(1,200,000,000,0\d\d MB for ", problem
+        r"results: [\d,]+ MB free, 1,200,000,000,7\d\d MB needed \(1,200,000,000,0\d\d MB for ", problem
     )
     assert problem.endswith(" MB to fetch sources); make room")
 
 
 def test_what_is_said_of_built_sources_is_what_the_rules_say():
-    rules = (ROOT / "rules" / "sources.smk").read_text().split("\nrule ")
+    rules = re.split(r"\n(?:use )?rule ", (ROOT / "rules" / "sources.smk").read_text())
     known = {*Catalogue(ROOT / "config" / "sources.tsv").hashes(), *BUILT}
     for name, built in BUILT.items():
         (rule,) = [
@@ -479,6 +479,8 @@ def test_what_is_said_of_built_sources_is_what_the_rules_say():
             if f'"results/sources/{name}",' in rule.split("output:")[-1].split("log:")[0]
         ]
         inputs, outputs = rule.split("output:")
+        if base := re.match(r"(\w+) as \w+ with:", inputs):  # the same step again: its inputs are those
+            inputs = next(one for one in rules if one.startswith(f"{base[1]}:")).split("output:")[0]
         assert set(re.findall(r"results/sources/([\w.-]+)", inputs)) & known == set(built.made_from)
         assert f"results/sources/{built.record}" in outputs
 
