@@ -15,6 +15,7 @@ from remeasure.tables.figure_style import (
     N_ACROSS,
     PT_PER_IN,
     plain,
+    width_pt,
     wrapped,
 )
 from remeasure.tables.settings import TableSettings
@@ -111,12 +112,21 @@ def _numbers(axes: Any, place: int, value: str | None, n: int, failed: Sequence[
     _beside(axes, place, (37, up), value or "–", "right", 8.2, INK)
     _beside(axes, place, (41, up), f"n {n:,}", "left", 6.8, FAINT)
     if failed:
-        (text,) = wrapped(", ".join(failed), (VALUES_IN - 0.06) * PT_PER_IN, 6.3, 1)
-        _beside(axes, place, (7, -6.5), text, "left", 6.3, ALARM)
+        _beside(axes, place, (7, -6.5), _fitting(failed), "left", 6.3, ALARM)
+
+
+def _fitting(failed: Sequence[str]) -> str:
+    """Return what failed in one line: all classes, or the largest and how many others."""
+    room = (VALUES_IN - 0.06) * PT_PER_IN
+    text = ", ".join(failed)
+    if width_pt(text, 6.3) > room:
+        n_others = sum(int(words.split()[0]) for words in failed[1:])
+        text = f"{failed[0]}, {n_others} others"
+    return text
 
 
 def _name(axes: Any, place: int, text: str) -> None:
-    lines = wrapped(text, (NAMES_IN - 0.2) * PT_PER_IN, NAME_PT, 2)
+    lines = wrapped(text, (NAMES_IN - 0.2) * PT_PER_IN, NAME_PT, 3)
     axes.annotate(
         plain("\n".join(lines)),
         (0, place),
