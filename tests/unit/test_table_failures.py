@@ -106,8 +106,8 @@ def test_numbers_of_cells_with_failures_carry_a_mark_with_the_rate(here):
     page = part(".md").read_text()
     assert "| NQ | em@1 | 25.0 | 50.0 ¹ | 100.0 ² |" in page
     assert (
-        "\n¹ Trafilatura text: 3 of 4 (75.00 %) answers failed; ² Tiles, base encoder: 1 of 4 (25.00 %) "
-        "answers failed. See Failures.\n"
+        "\n¹ Trafilatura text: 3 of 4 answers failed (75.00 %); ² Tiles, base encoder: 1 of 4 answers "
+        "failed (25.00 %). See Failures.\n"
     ) in page
 
 
@@ -319,7 +319,7 @@ def over(*scores, limit):
 def test_the_rate_of_the_card_s_example():
     # 300 expected, 296 ok, 3 marker texts, 1 missing row: ours 4/300 = 1.33 %.
     one = score("img", 4, 300, marker=3, missing=1)
-    assert limits.of_all(4, 300) == "4 of 300 (1.33 %)"
+    assert limits.of_all(4, 300) == "4 of 300 answers failed (1.33 %)"
     assert limits.failed_share(one) == pytest.approx(4 / 300)
     assert over(one, limit=0.02) is None
     assert over(one, limit=0.01).sentence == (

@@ -118,7 +118,7 @@ def test_the_page_shows_layout_graders_and_that_nothing_is_comparable(here):
     make(here, status_of={("nq", "traf", 3): "failed"})
     page = part(".md").read_text()
     assert "| NQ | em@1 | 0.0 | 50.0 ¹ | 100.0 |" in page
-    assert "\n¹ NQ, Trafilatura text: 1 of 4 (25.00 %) answers failed. See Failures.\n" in page
+    assert "\n¹ NQ, Trafilatura text: 1 of 4 answers failed (25.00 %). See Failures.\n" in page
     assert "**Not comparable with the paper: Embedded data and models**" in page
     assert "| NQ | Trafilatura text | 4 | 1 | 25.00 % | 1 |" in page
     assert "The other 5 cells have none." in page

@@ -199,7 +199,7 @@ def test_without_a_limit_failures_are_told_and_the_table_is_published(small):
     done = small.call()
     assert done.returncode == 0, done.stderr
     page = small.path("results/table1.md").read_text()
-    assert page.startswith("# ") and "2 of 6 (33.33 %) answers failed" in page
+    assert page.startswith("# ") and "2 of 6 answers failed (33.33 %)" in page
     assert {row["failed_share"] for row in csv_text.read(small.path("results/table1.cells.csv"))} == {
         "33.33",
         "16.67",

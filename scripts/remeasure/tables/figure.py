@@ -6,7 +6,7 @@ from typing import Any
 
 from remeasure.tables import figure_bars, figure_conditions, figure_panels, figure_points, wide
 from remeasure.tables.contrasts import Contrast
-from remeasure.tables.figure_style import LEFT_IN, PT_PER_IN, STYLE, header, with_words, wrapped
+from remeasure.tables.figure_style import ALARM, FAINT, LEFT_IN, PT_PER_IN, STYLE, header, with_words, wrapped
 from remeasure.tables.inputs import Cell
 from remeasure.tables.published import Published
 from remeasure.tables.settings import CellKey, NumberKey, TableSettings
@@ -85,8 +85,9 @@ def render(
         title = wrapped(settings.title, room, 12, 2, "bold")
         subtitle = wrapped(_subtitle(settings, warning), room, 8.5, 2 if warning is None else WARNED_LINES)
         height += EXTRA_LINE_IN[0] * (len(title) - 1) + EXTRA_LINE_IN[1] * (len(subtitle) - 1)
+        colour = FAINT if warning is None else ALARM
         figure = Figure(figsize=(width, height), facecolor="white")
-        draw(figure, cells, published, settings, header(figure, title, subtitle))
+        draw(figure, cells, published, settings, header(figure, title, subtitle, colour))
         out = io.StringIO()
         figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
     words = (

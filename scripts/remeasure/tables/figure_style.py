@@ -82,7 +82,7 @@ def with_words(svg: str, title: str, words: str) -> str:
     return "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
 
 
-def header(figure: Any, title: list[str], subtitle: list[str]) -> float:
+def header(figure: Any, title: list[str], subtitle: list[str], colour: str = FAINT) -> float:
     """Draw title and subtitle at the top; return how far down they reach, in inches."""
     height = figure.get_figheight()
     left = LEFT_IN / figure.get_figwidth()
@@ -91,6 +91,6 @@ def header(figure: Any, title: list[str], subtitle: list[str]) -> float:
         figure.text(left, 1 - down / height, plain(line), fontsize=12, fontweight="bold", va="center")
         down += 0.21
     for line in subtitle:
-        figure.text(left, 1 - down / height, plain(line), fontsize=8.5, color=FAINT, va="center")
+        figure.text(left, 1 - down / height, plain(line), fontsize=8.5, color=colour, va="center")
         down += 0.15
     return down

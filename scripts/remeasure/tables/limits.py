@@ -50,8 +50,8 @@ def percent(share: float) -> str:
 
 
 def of_all(n_failed: int, n: int) -> str:
-    """Return how many failed, of how many, with the share: ``13 of 300 (4.33 %)``."""
-    return f"{n_failed:,} of {n:,} ({percent(n_failed / n)})"
+    """Return how many failed, of how many, with the share: ``13 of 300 answers failed (4.33 %)``."""
+    return f"{n_failed:,} of {n:,} answers failed ({percent(n_failed / n)})"
 
 
 def over(

@@ -28,7 +28,7 @@ def failure_marks(cells: Cells) -> dict[CellKey, str]:
 def footnotes(cells: Cells, settings: TableSettings) -> list[str]:
     """Return what the marks mean: how many answers of the cell failed; nothing where none did."""
     notes = [
-        f"{mark.strip()} {_called(key, settings)}: {_rate(cells[key])} answers failed"
+        f"{mark.strip()} {_called(key, settings)}: {_rate(cells[key])}"
         for key, mark in failure_marks(cells).items()
     ]
     return ["; ".join(map(showing.markdown, notes)) + ". See Failures.\n"] if notes else []
