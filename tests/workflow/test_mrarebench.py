@@ -49,7 +49,7 @@ def test_images_tell_more_than_text_in_both_tracks(finished):
 
 
 def test_requests_differ_in_nothing_but_their_condition(finished):
-    """Card, section 1: what is told of findings, which images are sent, and whether the diagnosis is named."""
+    """Card, section 1: what is told of findings, which images are sent, whether the diagnosis is named."""
 
     def parts(cell: str) -> list[list[dict]]:
         lines = finished.path(f"{folder(cell)}/requests.jsonl").read_text().splitlines()
