@@ -1,0 +1,133 @@
+"""The third study on the same stages: its table, killed and continued, and one cell asked again."""
+
+import csv
+import json
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from test_kill import kill_tree
+
+from conftest import Checkout, copy_project, link_sources
+
+TARGETS = ("results/ci/tables/mrarebench.csv", "results/ci/tables/mrarebench.html")
+CELLS = [f"diagnosis/{arm}" for arm in ("fd", "lc", "to")] + [
+    f"evidence/{arm}" for arm in ("img", "txt", "nodx")
+]
+N_ITEMS = 6
+
+
+def folder(cell: str) -> str:
+    return f"results/ci/mrarebench/{cell}/case-reader"
+
+
+def journal_keys(checkout: Checkout, cell: str, part: str = "journal") -> list[str]:
+    """Return the keys of all answers that a cell's journal holds."""
+    paths = sorted(checkout.path(f"{folder(cell)}/{part}").glob("*.jsonl"))
+    lines = [line for path in paths for line in path.read_text().splitlines()]
+    return [entry["key"] for entry in map(json.loads, lines) if "status" in entry]
+
+
+def rows(path: Path) -> dict[str, dict[str, str]]:
+    with open(path, newline="", encoding="utf-8") as stream:
+        return {row["arm"]: row for row in csv.DictReader(stream)}
+
+
+def test_images_tell_more_than_text_in_both_tracks(finished):
+    found = rows(finished.path(TARGETS[0]))
+    assert list(found) == ["fd", "lc", "to", "img", "txt", "nodx"]
+    # Six cases: a difference of three of six.
+    assert float(found["lc"]["recall@3"]) >= float(found["to"]["recall@3"]) + 0.5
+    metric = "hierarchical_required_recall"
+    assert float(found["img"][metric]) >= float(found["txt"][metric]) + 0.5
+    assert float(found["txt"][metric]) == 0.0, "without an image nothing was seen"
+    assert found["to"]["hierarchical_required_recall"] == found["img"]["recall@1"] == ""
+    assert {row["infer_fail_rate"] for row in found.values()} == {"0.000"}
+
+
+def test_requests_differ_in_nothing_but_their_condition(finished):
+    """Card, section 1: what is told of findings, which images are sent, whether the diagnosis is named."""
+
+    def parts(cell: str) -> list[list[dict]]:
+        lines = finished.path(f"{folder(cell)}/requests.jsonl").read_text().splitlines()
+        return [json.loads(line)["body"]["messages"][0]["content"] for line in lines]
+
+    def images(content: list[dict]) -> list[str]:
+        return [part["image_url"]["url"] for part in content if part["type"] == "image_url"]
+
+    for lc, fd, to in zip(*(parts(f"diagnosis/{arm}") for arm in ("lc", "fd", "to")), strict=True):
+        assert images(lc) == images(fd) != [] == images(to)
+    for img, txt, nodx in zip(*(parts(f"evidence/{arm}") for arm in ("img", "txt", "nodx")), strict=True):
+        assert images(img) == images(nodx) != [] == images(txt)
+        assert img[-1] == txt[-1] and img[:-1] == nodx[:-1]
+        name = img[-1]["text"].partition("Established diagnosis: ")[2].partition(".")[0]
+        assert name and name not in nodx[-1]["text"]
+
+
+@pytest.mark.timeout(300)
+def test_a_killed_run_goes_on_asks_nothing_twice_and_ends_in_the_same_bytes(finished, tmp_path):
+    checkout = Checkout(copy_project(tmp_path / "project"), tmp_path / "work")
+    link_sources(checkout.directory)
+    command = [sys.executable, "-m", "snakemake", "-s", str(checkout.project / "Snakefile")]
+    command += ["--directory", str(checkout.directory), "--cores", "2", "--config", "run=ci"]
+    command += ["--profile", str(checkout.project / "profiles" / "default"), *TARGETS]
+    process = subprocess.Popen(
+        command, cwd=checkout.project, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    until = time.monotonic() + 120
+    while not any(2 <= len(journal_keys(checkout, cell)) < N_ITEMS for cell in CELLS):
+        assert time.monotonic() < until and process.poll() is None, "no cell was seen half asked"
+        time.sleep(0.02)
+    kill_tree(process)
+    before = {cell: journal_keys(checkout, cell) for cell in CELLS}
+    assert 2 <= sum(map(len, before.values())) < N_ITEMS * len(CELLS)
+    subprocess.run([*command, "--unlock"], cwd=checkout.project, capture_output=True)
+    checkout.run(*TARGETS)
+    for cell in CELLS:
+        keys = journal_keys(checkout, cell)
+        assert len(keys) == len(set(keys)) == N_ITEMS, "each case is answered once"
+        assert keys[: len(before[cell])] == before[cell], "what was there stays"
+    for pattern in ("results/ci/mrarebench/**/*", "results/ci/tables/mrarebench*"):
+        assert checkout.bytes_of(pattern) == finished.bytes_of(pattern)
+
+
+def test_without_one_cell_s_answers_that_cell_and_its_table_are_made_again(checkout):
+    cell = "evidence/nodx"
+    judged = {other: journal_keys(checkout, other, "judge/journal") for other in CELLS}
+    checkout.path(f"{folder(cell)}/responses.jsonl").unlink()
+    shutil.rmtree(checkout.path(f"{folder(cell)}/journal"))
+    planned = checkout.planned(*TARGETS)
+    assert {rule: n for rule, n in planned.items() if rule.startswith("ask") or rule.startswith("build")} == {
+        **{"ask": 1, "build_judge_requests": 1, "ask_judge_on_login": 1}
+    }
+    assert (planned["grade"], planned["make_table"], planned["make_page"]) == (1, 1, 1)
+    assert sum(planned.values()) <= 7, planned  # and the program that answers is described
+    before = checkout.bytes_of("results/ci/**/*")
+    checkout.run(*TARGETS)
+    after = checkout.bytes_of("results/ci/**/*")
+    assert {name: data for name, data in after.items() if before.get(name, data) != data} == {}
+    assert len(journal_keys(checkout, cell)) == N_ITEMS
+    # The same answers: every verdict is known.
+    assert {other: journal_keys(checkout, other, "judge/journal") for other in CELLS} == judged
+
+
+def test_another_judge_judges_again_and_asks_the_reader_nothing(checkout):
+    run = checkout.project / "config/runs/ci.yaml"
+    run.write_text(run.read_text() + "models:\n  case-judge: {options: {threads: 1, threshold: 3.0}}\n")
+    planned = checkout.planned(*TARGETS)
+    assert planned["ask_judge_on_login"] == 6 and planned["grade"] == 6
+    assert not {"ask", "build_requests", "build_items", "index_mrarebench", "compose_cases"} & set(planned)
+
+
+def test_another_set_of_cases_is_one_setting(checkout):
+    run = checkout.project / "config/runs/ci.yaml"
+    run.write_text(
+        run.read_text().replace(
+            "mrarebench: {", "mrarebench: {source: results/sources/composed-cases-tuning, "
+        )
+    )
+    planned = checkout.planned(*TARGETS)
+    assert planned["index_mrarebench"] == 1 and planned["ask"] == 6
