@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from remeasure.diagnoses import lists
-from remeasure.diagnoses.seen import seen
 from remeasure.failing import MARKER
 from remeasure.records import Response
+from remeasure.roundtrip import answer as seen
 
 TWELVE = "\n".join(f"{n}. D{n}" for n in range(1, 13))
 ELEVEN = "\n".join(f"{n}. D{n}" for n in range(1, 12))

@@ -12,8 +12,9 @@ from PIL import Image
 from casekit import b64, diagnosis_row, evidence_row, images, point
 from imagekit import picture
 from remeasure.held_images import Images
+from remeasure.roundtrip import MISSING
 from remeasure.studies import mrarebench_text as text
-from remeasure.studies.mrarebench_cases import MISSING, EvidencePoint, group, item_id
+from remeasure.studies.mrarebench_cases import EvidencePoint, group, item_id
 from remeasure.studies.mrarebench_index import Reader
 from remeasure.studies.mrarebench_rows import Broken, aliases, image_ids, labels, points
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from remeasure import failing
-from remeasure.diagnoses import lists, matching, seen
+from remeasure import failing, roundtrip
+from remeasure.diagnoses import lists, matching
 from remeasure.diagnoses.matching import Hit
 from remeasure.diagnoses.spans import Parsed
 from remeasure.records import Response
@@ -85,12 +85,12 @@ def published(response: Response, accepted: Sequence[str]) -> Ranking:
     A failed request is a list with one candidate, the toolkit's sentence; a missing answer is one with "nan".
     Both can hit.
     """
-    text = seen.seen(response)
+    text = roundtrip.answer(response)
     if text is None:
         return Ranking(_NO_LIST, (), failed=None, left_out="not sent: no row in the original's table")
     parsed = lists.read_published(text)
     hits = matching.hits_published(parsed.candidates, accepted)
-    return Ranking(parsed, hits, failed=seen.is_marked(text), text=text)
+    return Ranking(parsed, hits, failed=roundtrip.is_marked(text), text=text)
 
 
 def strict(response: Response, accepted: Sequence[str]) -> Ranking:

@@ -7,10 +7,10 @@ request that failed, or an empty answer, counts as one that states nothing.
 
 from collections.abc import Sequence
 
-from remeasure import failing
+from remeasure import failing, roundtrip
 from remeasure.graders.rubric_metrics import HEADLINE, IMAGES, LEVELS, NAMES
 from remeasure.records import Reading, Response
-from remeasure.rubrics import overlap, seen, verdicts
+from remeasure.rubrics import overlap, verdicts
 from remeasure.rubrics.attribution import attribution
 from remeasure.rubrics.case import Case, Overlaps
 from remeasure.rubrics.hierarchy import hierarchy_of
@@ -50,7 +50,7 @@ def published(case: Case, reply: Response | None) -> Reading:
     text = text_of(reply)
     bits = verdicts.none(case.rubric) if text is None else verdicts.published(text, case.rubric)
     scores, weights = _all(case.published, case, bits, case.overlaps)
-    scores["infer_fail_rate"] = float(seen.MARKER in case.published)
+    scores["infer_fail_rate"] = float(roundtrip.is_marked(case.published))
     if text is None and reply is not None:
         return _reading("judge_failed", f"judge {reply.status}: no to every point", scores, weights)
     reason = "judged" if text is not None else "not judged: no to every point"

@@ -6,9 +6,10 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from remeasure import roundtrip
 from remeasure.errors import RemeasureError
 from remeasure.records import Item, Response
-from remeasure.rubrics import overlap, seen
+from remeasure.rubrics import behind_thinking, overlap
 from remeasure.rubrics.overlap import Overlap
 from remeasure.rubrics.points import Rubric, rubric_of
 from remeasure.rubrics.similarity import NoWords, Similar, lenient
@@ -36,7 +37,7 @@ class Case(Struct, frozen=True):
     response: Response
     published: str | None
     """The text that the original grades; null where it has no row."""
-    strict: seen.Strict
+    strict: behind_thinking.Strict
     said: list[str]
     """Sentences of the published text."""
     said_strict: list[str]
@@ -69,9 +70,9 @@ def case_of(item: Item, response: Response, backends: Mapping[str, Similar]) -> 
     """
     facts = facts_of(item)
     rubric = rubric_of(facts.points)
-    published, strict = seen.published(response), seen.strict(response)
+    published, strict = roundtrip.answer(response), behind_thinking.strict(response)
     said, said_strict = (overlap.sentences(text or "") for text in (published, strict.text))
-    gold = overlap.sentences(seen.cell(facts.rationale))
+    gold = overlap.sentences(roundtrip.cell(facts.rationale))
     gold_strict = overlap.sentences(facts.rationale or "")
     overlaps: Overlaps = {}
     if published is not None:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Literal
 
+from remeasure import roundtrip
 from remeasure.files import sha256_bytes
 from remeasure.held_images import Held
 from remeasure.items import ITEM_ID
@@ -78,11 +79,6 @@ JOIN_COLUMNS = (
 GROUP_COLUMNS = ("pmcid", "doc_id", "case_id")
 """What says that rows are about one case, best first."""
 
-# What pandas reads as no value; its own list, whole (the card has the usual words of it).
-MISSING = frozenset(
-    ("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A")
-    + ("NA", "NULL", "NaN", "None", "n/a", "nan", "null")
-)
 _SLUG_CHARACTERS = 48
 
 
@@ -99,7 +95,7 @@ def group(index: str, cells: Mapping[str, str]) -> str:
 
     Args:
         index: the row's id, which stands for a case of its own.
-        cells: the row; words for no value (``MISSING``) do not make strangers one case.
+        cells: the row; words for no value (``roundtrip.MISSING``) do not make strangers one case.
     """
     found = (cells.get(name, "").strip() for name in GROUP_COLUMNS)
-    return next((value for value in found if value not in MISSING), index)
+    return next((value for value in found if value not in roundtrip.MISSING), index)

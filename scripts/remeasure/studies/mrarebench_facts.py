@@ -11,8 +11,9 @@ from collections import Counter
 from collections.abc import Mapping
 
 from remeasure.eight_bits import is_deep
+from remeasure.roundtrip import MISSING
 from remeasure.studies import mrarebench_text
-from remeasure.studies.mrarebench_cases import MISSING, DiagnosisCase, EvidenceCase
+from remeasure.studies.mrarebench_cases import DiagnosisCase, EvidenceCase
 from remeasure.studies.mrarebench_rows import FINDINGS, parsed
 
 _READS = "published reading: "

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from remeasure import prompts
+from remeasure import prompts, roundtrip
 from remeasure.cells import Cell, JudgeCell
 from remeasure.errors import RemeasureError
 from remeasure.evidence import Evidence
@@ -74,6 +74,11 @@ def messages(item: Item, evidence: Evidence, cell: Cell) -> list[dict[str, Any]]
     arm = _arm(cell)
     if isinstance(arm, DiagnosisArm):
         case = _read(item, item.meta, DiagnosisCase)
+        if arm.findings and not case.findings:
+            raise RemeasureError(
+                f"item {item.item_id!r}: has no findings (meta.findings), and this condition tells them: it "
+                "would be asked as if they were withheld; add them or leave the item out"
+            )
         blocks = [_told(case, arm), _question(item), _diagnosis_instruction(cell, arm)]
         images = [image_part(ref) for ref in item.images]
     else:
@@ -109,7 +114,7 @@ def _read(item: Item, value: Any, kind: type) -> Any:
 
 def _told(case: DiagnosisCase, arm: DiagnosisArm) -> str:
     """Return the case, with its findings where the arm tells them; only then its ends are stripped."""
-    if not arm.findings or not case.findings:
+    if not arm.findings:
         return case.context
     return f"{case.context}\n\n{case.findings}".strip() if case.context else case.findings
 
@@ -159,9 +164,7 @@ def judge_messages(item: Item, response: Response, cell: JudgeCell) -> list[dict
 
 def _as_read(response: Response) -> str:
     """Return the answer as the published scorer reads it; an empty one is a word there."""
-    from remeasure.diagnoses.seen import seen
-
-    text = seen(response)
+    text = roundtrip.answer(response)
     assert text is not None, response.status  # only answers are judged
     return text
 
