@@ -125,12 +125,18 @@ def test_the_evidence_track_shows_each_image_under_its_label_and_then_one_text()
         (case(question=""), "lc", " A boy, 7.\n\n\nJudging by story and pictures: ten names."),
         (case(meta={"context": ""}, question=""), "lc", "Judging by story and pictures: ten names."),
         (case(meta={"context": ""}, question=""), "fd", "### CT\nA mass.\n\nLesions.\n\nJudging by"),
-        (case(meta={"findings": None}), "fd", " A boy, 7.\n\n\nQuestion: What is it?\n\nJudging by"),
         (evidence_case(meta={"context": ""}), "nodx", "Question: Which findings?\n\nImage by image."),
     ],
 )
 def test_blocks_that_are_empty_are_left_out(item, arm, text):
     assert parts(item, arm, STAND_IN)[-1].startswith(text)
+
+
+def test_a_case_without_findings_is_not_asked_as_if_they_were_told():
+    with pytest.raises(
+        RemeasureError, match=r"item '7': has no findings \(meta.findings\), and this condition"
+    ):
+        parts(case(meta={"findings": None}), "fd", STAND_IN)
 
 
 def test_braces_in_a_case_are_its_own():
