@@ -71,7 +71,7 @@ rule ask_shard:
         **NEEDS.of(FILES.shard_needs, mem_mb=2000, runtime=240),
     params:
         code=code_of("collect_responses.py"),
-        settings=as_json(PLAN.ask, "run", "model"),
+        settings=as_json(PLAN.ask_reader, "run", "study", "model"),
     shell:
         'python "$SCRIPTS"/collect_responses.py --settings {params.settings:q} --requests {input.requests:q}'
         " --executor {input.executor:q} --journal $(dirname {output.record:q})/../journal"
@@ -100,7 +100,7 @@ rule ask:
         **NEEDS.of(FILES.ask_needs, mem_mb=2000, runtime=240),
     params:
         code=code_of("collect_responses.py"),
-        settings=as_json(PLAN.ask, "run", "model"),
+        settings=as_json(PLAN.ask_reader, "run", "study", "model"),
         inputs=as_options(lambda wildcards: FILES.imported(wildcards, wildcards.model)),
     shell:
         'python "$SCRIPTS"/collect_responses.py --settings {params.settings:q} --requests {input.requests:q}'

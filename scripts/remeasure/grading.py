@@ -264,7 +264,7 @@ def check_judge(tally: Tally, max_failed_share: float) -> None:
         raise RemeasureError(
             f"the judge failed on {n_failed} of {tally.n_judged} answers ({n_failed / tally.n_judged:.1%}, "
             f"allowed {max_failed_share:.1%}); {tally.n_graded} of {tally.n} items would be graded: "
-            "repair the judge and rerun, or raise max_judge_failed_share"
+            "repair the judge and rerun, or raise `max_judge_failed_share` of the study in the run"
         )
 
 

@@ -22,8 +22,6 @@ from remeasure.settings import Cell, Corpus, Encoder, Run, Study, StudyRun
 BOOTSTRAP_SEED = 1
 # Units of a bench that the page of a table shows.
 PAGE_UNITS = 60
-# One judge reply in a hundred may be missing before a cell is refused (pitfall P3).
-MAX_JUDGE_FAILED_SHARE = 0.01
 
 
 class Plan(AskingPlan):
@@ -473,7 +471,7 @@ class Plan(AskingPlan):
             "judge": models[self.judge(run, study)].title if self.has_judge(run, study, bench) else None,
             "corpus": self.corpus_name(run, study, bench),
             "bootstrap": self._bootstrap(study),
-            "max_judge_failed_share": MAX_JUDGE_FAILED_SHARE,
+            "max_judge_failed_share": self._max_judge_failed_share(run, study),
         }
 
     def grader_files(self, run: str, study: str, bench: str) -> dict[str, str]:
@@ -514,6 +512,10 @@ class Plan(AskingPlan):
             "max_failed_share": self._max_failed_share(run, name),
             "allow_failures": here.allow_failures,
         }
+
+    def _max_judge_failed_share(self, run: str, study: str) -> float:
+        own = self.study_run(run, study).max_judge_failed_share
+        return self.study(study).max_judge_failed_share if own is None else own
 
     def _max_failed_share(self, run: str, study: str) -> float | None:
         own = self.study_run(run, study).max_failed_share

@@ -154,6 +154,16 @@ class AskingPlan:
             "max_failed_share": spec.max_failed_share,
         }
 
+    def ask_reader(self, run: str, study: str, model: str) -> dict[str, Any]:
+        """Settings of ``collect_responses`` for a study's reader.
+
+        Where the study limits how many answers of a table may have failed, no cell stops before it is graded:
+        the table says what failed, and is not published above the limit.
+        """
+        here, told = self.study_run(run, study), self.ask(run, model)
+        limited = here.max_failed_share is not None or self.study(study).max_failed_share is not None
+        return told | {"max_failed_share": 1.0} if limited else told
+
     def judge(self, run: str, study: str) -> str:
         """Return the judge of a study in a run."""
         raise NotImplementedError

@@ -93,8 +93,7 @@ def _check_models(run: str, plan: Plan, made: set[str], place: str) -> None:
             known = sorted(Path(other).stem for other in made if other.endswith(".onnx"))
             hint = did_you_mean(encoder.model, known)
             raise RemeasureError(f"{place}: encoders.{name}.model: no source {path}{hint}; correct it")
-        if encoder.training:
-            plan.study_run(run, encoder.training.study)
+        if encoder.training and encoder.training.study in plan.run(run).studies:
             plan.train(run, name)
 
 

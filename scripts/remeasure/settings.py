@@ -133,8 +133,11 @@ class StudyRun(Settings, kw_only=True):
     """How often every question is asked; the table shows the first time, the drift between them apart."""
     max_failed_share: Annotated[float, Meta(ge=0, le=1)] | None = None
     """Instead of the study's own limit."""
+    max_judge_failed_share: Annotated[float, Meta(ge=0, le=1)] | None = None
+    """Instead of the study's own limit."""
     allow_failures: bool = False
-    """Whether a table above that limit is published all the same; it says so in its first line."""
+    """Whether a table above the limit of failed answers is published all the same; it says so in its first
+    line."""
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -308,7 +311,11 @@ class Study(Settings, kw_only=True):
     """Pairs of arms whose difference is shown: first minus second."""
     judging: Judging = Judging()
     max_failed_share: Annotated[float, Meta(ge=0, le=1)] | None = None
-    """Share of a cell's answers that may have failed before its table is not published; null: no limit."""
+    """Share of a cell's answers that may have failed before its table is not published; null: no limit, and
+    the models' own stop a cell before it is graded."""
+    max_judge_failed_share: Annotated[float, Meta(ge=0, le=1)] = 0.01
+    """Share of the judge's replies that may be missing before a cell is refused: they leave the denominator,
+    or are zeros, and would flatter or empty it (pitfall P3)."""
     training_sets: list[str] = []
     benches: dict[str, Bench]
 
@@ -386,10 +393,15 @@ def _without_what_it_replaces(merged: dict[str, Any], layer: dict[str, Any]) -> 
 
 
 def _leave_out_studies(merged: dict[str, Any]) -> None:
-    """Drop the studies that a run sets to null."""
+    """Drop the studies that a run sets to null, and the comparison of judges on one of them."""
     studies = merged.get("studies")
-    if isinstance(studies, dict):
-        merged["studies"] = {name: section for name, section in studies.items() if section is not None}
+    if not isinstance(studies, dict):
+        return
+    left_out = [name for name, section in studies.items() if section is None]
+    merged["studies"] = {name: section for name, section in studies.items() if section is not None}
+    audit = merged.get("judge_agreement")
+    if isinstance(audit, dict) and audit.get("study") in left_out:
+        del merged["judge_agreement"]
 
 
 def _known(kind: str, word: str, known, place: str) -> None:
@@ -438,9 +450,9 @@ def _check_run(run: Run, path: Path) -> None:
 
 def _check_readers(study: StudyRun, run: Run, place: str) -> None:
     """Check the models that answer and which of them are compared."""
-    for number, reader in enumerate(study.readers):
+    for number, reader in enumerate(study.models):
         _known("model", reader, run.models, f"{place}.reader")
-        if reader in study.readers[:number]:
+        if reader in study.models[:number]:
             raise RemeasureError(f"{place}.reader: {reader!r} stands twice; remove one")
         reads = run.models[reader].corpus_files
         if reads and study.corpus is None:
