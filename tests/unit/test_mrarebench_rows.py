@@ -139,7 +139,10 @@ def test_without_a_findings_block_the_row_is_refused(cell, said):
         ("12", ("12",)),
         ("true", ("True",)),
         ("A; B ;;C", ("A", "B", "C")),
-        ("NA", ("NA",)),
+        ("NA", ()),  # pandas reads these as no value (card, section 2)
+        ("null", ()),
+        ("None", ()),
+        ("NA; B", ("NA", "B")),
         ("['A', 'B']", ("['A', 'B']",)),
         ("__import__('os').getcwd()", ("__import__('os').getcwd()",)),
     ],

@@ -131,3 +131,16 @@ def test_another_set_of_cases_is_one_setting(checkout):
     )
     planned = checkout.planned(*TARGETS)
     assert planned["index_mrarebench"] == 1 and planned["ask"] == 6
+
+
+def test_what_is_asked_again_is_asked_under_a_number_and_nothing_else_is(checkout):
+    (checkout.project / "config/runs/twice.yaml").write_text(
+        "extends: ci\ntitle: Twice\nstudies:\n  pixelrag: null\n  tosc: null\n  mrarebench: {repeat: 2}\n"
+    )
+    target = "results/twice/tables/mrarebench.drift.csv"
+    done = checkout.call(target, "--dry-run", "--config", "run=twice")
+    assert done.returncode == 0, done.stderr
+    for cell in CELLS:
+        for called in ("case-reader", "case-reader@2"):
+            assert f"results/twice/mrarebench/{cell}/{called}/responses.jsonl" in done.stdout + done.stderr
+    assert "case-reader@3" not in done.stdout + done.stderr and "pixelrag" not in done.stdout

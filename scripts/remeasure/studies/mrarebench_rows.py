@@ -15,6 +15,7 @@ from remeasure import held_images
 from remeasure.data_tables import Columns
 from remeasure.errors import RemeasureError
 from remeasure.held_images import Held, Images
+from remeasure.roundtrip import MISSING
 from remeasure.studies import mrarebench_text
 from remeasure.studies.mrarebench_cases import (
     JOIN_COLUMNS,
@@ -65,7 +66,12 @@ def aliases(cell: str) -> tuple[str, ...]:
 
     Raises:
         RecursionError: JSON that is nested too deep.
+
+    Edges:
+        A cell that is a word for no value has no names: "NA" would stand in every carcinoma.
     """
+    if cell.strip() in MISSING:
+        return ()
     try:
         found = json.loads(cell) if cell else []
     except ValueError:
