@@ -24,7 +24,7 @@ rule estimate:
         runtime=30,
     params:
         code=code_of("estimate_cost.py"),
-        settings=as_json(PLAN.estimate, "run", "model"),
+        settings=as_json(PLAN.estimate_reader, "run", "study", "bench", "model"),
         kept=FILES.kept("results/{run}/{study}/{bench}/{arm}/{model}/journal"),
     shell:
         'python "$SCRIPTS"/estimate_cost.py --settings {params.settings:q} --requests {input.requests:q}'

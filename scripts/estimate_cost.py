@@ -59,7 +59,7 @@ def of_requests(
     """Return the estimate of a request file."""
     missing = _Missing(path, settings, history)
     with Inspector(images_root) as inspector:
-        sums = estimates.of_calls(missing, inspector, way, history)
+        sums = estimates.of_calls(missing, inspector, way, history, settings.answer_tokens)
     return estimates.make(role, settings, missing.n, sums, way, history)
 
 
@@ -86,9 +86,10 @@ def of_judge(
         studies.load(study, "messages").judge_messages,
         settings.judge,
         prompts.load(settings.judge.prompts),
+        settings.judged_tokens,
     )
     with Inspector(Path()) as inspector:
-        sums = estimates.of_calls(calls, inspector, way, history)
+        sums = estimates.of_calls(calls, inspector, way, history, settings.answer_tokens)
     return estimates.make("judge", settings, n, sums, way, history)
 
 

@@ -73,10 +73,14 @@ def total(found: list[Estimate], run: str) -> dict[str, Any]:
     times = [e.seconds for e in found if e.seconds is not None]
     image_tokens = [e.image_tokens for e in found if e.image_tokens is not None]
     notes = []
-    if len(amounts) != len(found):
+    if not amounts:
+        notes.append("no row has an amount")
+    elif len(amounts) != len(found):
         part = math.fsum(amount.expected for amount in amounts)
         notes.append(f"{len(found) - len(amounts)} rows without an amount; the others make {part:.4f} USD")
-    if len(times) != len(found):
+    if not times:
+        notes.append("no row has a time")
+    elif len(times) != len(found):
         notes.append(f"{len(found) - len(times)} rows without a time; the others take {sum(times):.1f} s")
 
     def whole(values: list[Any], places: int) -> str | None:
@@ -110,7 +114,7 @@ def work(args: argparse.Namespace) -> None:
     columns = list(rows[0]) if rows else list(last)
     files.write_text(args.out, csv_text.render(columns, [*rows, last]))
     amount = f"{last['usd']} USD" if last["usd"] is not None else "no total amount"
-    log.info("%s: %d rows, %s %s", args.out, len(rows), amount, last["notes"])
+    log.info("%s: %d rows, %s", args.out, len(rows), "; ".join(filter(None, (amount, last["notes"]))))
 
 
 def main(argv=None) -> int:

@@ -16,11 +16,11 @@ from remeasure.kept import History
 from remeasure.prices import PriceRow
 from remeasure.records import Item, Record, Response
 
-# Output of one answer where no kept answer says better, without and with thinking.
+# Output of one answer where neither a kept answer nor the study says better, and what thinking adds to it.
 # Source: page-image card 10.2, SimpleQA with Qwen3.5-4B: 95 to 118 tokens, with thinking 1,311 to 1,597.
-ANSWER_TOKENS, THINKING_TOKENS = 110, 1450
-# An answer of ANSWER_TOKENS tokens by the character table, for judges whose answers do not exist yet.
-ANSWER_TEXT = "word " * 105
+ANSWER_TOKENS, THINKING_TOKENS = 110, 1340
+# Answers that do not exist yet are made of this word; it has 1.05 tokens by the character table.
+ANSWER_WORD, TOKENS_PER_WORD = "word ", 1.05
 
 
 class Range(Record, kw_only=True):
@@ -79,6 +79,10 @@ class EstimateSettings(Record, kw_only=True):
     price: NamedPrice | None
     judge: JudgeSettings | None = None
     """For a judge: how its requests are worded."""
+    answer_tokens: int = ANSWER_TOKENS
+    """Expected output of one request, without thinking."""
+    judged_tokens: int = ANSWER_TOKENS
+    """For a judge: how long the answers are that it is shown, as long as none exists."""
     n_answers: int | None = None
     """For judges that are compared: how many answers they are shown; null: one per item."""
 
@@ -107,6 +111,7 @@ def of_calls(
     inspector: Inspector,
     way: executors.Way,
     history: History | None = None,
+    answer_tokens: int = ANSWER_TOKENS,
 ) -> Sums:
     """Add up what calls will send and get; streaming, nothing is kept of a call.
 
@@ -115,6 +120,7 @@ def of_calls(
         inspector: looks at the images, where the model names a formula.
         way: how the model is reached; says the image formula and whether it thinks when nothing is said.
         history: what earlier outcomes of the cell teach.
+        answer_tokens: expected output of one request without thinking, where the history teaches nothing.
 
     Raises:
         RemeasureError: an image that cannot be sent; names the request.
@@ -134,7 +140,7 @@ def of_calls(
             sums.image_tokens = None
         else:
             sums.image_tokens += size.image_tokens
-        assumed = THINKING_TOKENS if body.get("thinking", thinks) else ANSWER_TOKENS
+        assumed = answer_tokens + (THINKING_TOKENS if body.get("thinking", thinks) else 0)
         sums.output_tokens += min(body["max_tokens"], assumed if mean is None else mean)
         sums.output_tokens_most += body["max_tokens"]
     return sums
@@ -223,11 +229,13 @@ def judge_calls(
     judge_messages: Callable[[Item, Response, JudgeCell], list[dict[str, Any]]],
     settings: JudgeSettings,
     texts: dict[str, str],
+    judged_tokens: int = ANSWER_TOKENS,
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield what a judge would be asked if every item got an answer of ``ANSWER_TOKENS`` tokens."""
+    """Yield what a judge would be asked if every item got an answer of ``judged_tokens`` tokens."""
+    text = ANSWER_WORD * round(judged_tokens / TOKENS_PER_WORD)
     cell = JudgeCell(grader=settings.grader, gold=settings.gold, prompts=texts)
     for item in items:
-        answer = Response(custom_id=item.item_id, key="", status="answered", text=ANSWER_TEXT)
+        answer = Response(custom_id=item.item_id, key="", status="answered", text=text)
         body = requests.Body(
             model=settings.model,
             messages=judge_messages(item, answer, cell),
@@ -270,19 +278,26 @@ def make(
         usd=amount,
         seconds=seconds(sums, way, history),
         price=settings.price,
-        notes=tuple(_notes(role, sums, amount, way, history)),
+        notes=tuple(_notes(role, settings, sums, amount, way, history)),
     )
 
 
 def _notes(
-    role: str, sums: Sums, amount: Range | None, way: executors.Way, history: History
+    role: str,
+    settings: EstimateSettings,
+    sums: Sums,
+    amount: Range | None,
+    way: executors.Way,
+    history: History,
 ) -> Iterator[str]:
     if history.output_tokens is not None:
         yield f"output: mean of kept answers, {history.output_tokens:.1f} tokens"
     else:
-        yield f"output: {ANSWER_TOKENS} tokens per answer, {THINKING_TOKENS} with thinking (assumed)"
+        n = settings.answer_tokens
+        yield f"output: {n} tokens per answer, {n + THINKING_TOKENS} with thinking (assumed)"
     if role == "judge":
-        yield f"judge: before its requests are there, every item has an answer of {ANSWER_TOKENS} tokens"
+        n = settings.judged_tokens
+        yield f"judge: before its requests are there, every item has an answer of {n} tokens"
     if sums.image_tokens is None:
         yield f"images: {sums.n_images} without a formula; name image_tokens of the model"
     if amount is None and way.money is None:

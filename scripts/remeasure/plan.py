@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from remeasure import catalogue, graders, layout, prompts, repeats, settings, taken
+from remeasure import catalogue, graders, layout, prompts, reach, repeats, settings, taken
 from remeasure.encoders import BACKENDS
 from remeasure.errors import RemeasureError, did_you_mean
 from remeasure.files import sha256_file
@@ -166,26 +166,9 @@ class Plan(AskingPlan):
         return msgspec.to_builtins(training) | {"base_encoder": self.embed(run, training.base)}
 
     def sources(self, run: str) -> list[str]:
-        """Return the paths below ``results/sources`` that a run names, each once: what a prefetch brings."""
-        here = self.run(run)
-        named = [path for c in here.corpora.values() for path in (c.archive, c.facts, c.pictures) if path]
-        named += [path for name in here.encoders for path in self.weights(run, name).values()]
-        named += [corpus.tokenizer for corpus in here.corpora.values()]
-        named += [path for model in here.models.values() for path in model.files.values()]
-        named += [path for name in here.adapted for path in self.adapted_files(run, name).values()]
-        for cell in (cell for cell in self.cells if cell.study in here.studies):
-            folder = here.studies[cell.study].items
-            named += [f"{folder}/{cell.bench}.jsonl"] if folder else []
-            named += self._named_images(run, cell)
-            named += self.prompts_elsewhere(run, cell.study)
-        return [path for path in dict.fromkeys(named) if path.startswith("results/sources/")]
-
-    def _named_images(self, run: str, cell: Cell) -> list[str]:
-        """Return what a study's index is made from, and what its graders read."""
-        here = self.study_run(run, cell.study)
-        tables = self.tables_of(run, cell.study) if self.reads_index(run, cell.study) else {}
-        files = self.grader_files(run, cell.study, cell.bench)
-        return [*(tables.values() or [here.source or ""]), *files.values()]
+        """Return the paths below ``results/sources`` that a run reaches, each once: what a prefetch has."""
+        reached = dict.fromkeys(reach.paths(self, run))
+        return [path for path in reached if path.startswith("results/sources/")]
 
     # -- questions and evidence ----------------------------------------------------------------------------
 
@@ -424,16 +407,28 @@ class Plan(AskingPlan):
             "prompts": prompts.only(profile, [grader, "judge_system"]),
         }
 
+    def estimate_reader(self, run: str, study: str, bench: str, model: str) -> dict[str, Any]:
+        """Settings of ``estimate_cost`` for a reader."""
+        n = self.bench(run, study, bench).answer_tokens
+        return self.estimate(run, model) | ({} if n is None else {"answer_tokens": n})
+
     def estimate_judge(self, run: str, study: str, bench: str) -> dict[str, Any]:
         """Settings of ``estimate_cost`` for the study's judge."""
-        judge = self.judge(run, study)
-        return self.estimate(run, judge) | {"judge": self.judge_request(run, study, bench)}
+        return self._estimate_judge(run, study, bench, self.judge(run, study))
+
+    def _estimate_judge(self, run: str, study: str, bench: str, judge: str) -> dict[str, Any]:
+        here = self.bench(run, study, bench)
+        told = {"answer_tokens": here.judge_tokens, "judged_tokens": here.answer_tokens}
+        return (
+            self.estimate(run, judge)
+            | {"judge": self.judge_request(run, study, bench, judge)}
+            | {name: n for name, n in told.items() if n is not None}
+        )
 
     def estimate_agreement(self, run: str, judge: str) -> dict[str, Any]:
         """Settings of ``estimate_cost`` for one of the judges that are compared."""
         audit = self.audit(run)
-        asked = self.judge_request(run, audit.study, audit.bench, judge)
-        return self.estimate(run, judge) | {"judge": asked, "n_answers": audit.n_answers}
+        return self._estimate_judge(run, audit.study, audit.bench, judge) | {"n_answers": audit.n_answers}
 
     # -- grading and tables --------------------------------------------------------------------------------
 

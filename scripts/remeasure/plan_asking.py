@@ -218,7 +218,7 @@ class AskingPlan:
         return kept | msgspec.to_builtins(limits)
 
     def estimate(self, run: str, model: str) -> dict[str, Any]:
-        """Settings of ``estimate_cost`` for a reader."""
+        """Settings of ``estimate_cost`` that belong to the model."""
         row = self.price_row(run, model)
         return {
             "model": repeats.model_of(model),

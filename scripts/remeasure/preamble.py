@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from remeasure import graders, studies, tokens
+from remeasure import graders, reach, studies, tokens
 from remeasure.adapters import misleading
 from remeasure.catalogue import BUILT
 from remeasure.errors import RemeasureError, did_you_mean
@@ -80,6 +80,7 @@ def _check_models(run: str, plan: Plan, made: set[str], place: str) -> None:
             if path.startswith("results/sources/") and path not in made:
                 hint = did_you_mean(path, made)
                 raise RemeasureError(f"{place}: models.{name}.files.{option}: no source {path}{hint}")
+    reached = reach.of(plan, run).encoders
     for name, encoder in plan.run(run).encoders.items():
         for option, path in encoder.files.items():
             if path not in made and (path.startswith("results/") or not Path(path).exists()):
@@ -93,7 +94,8 @@ def _check_models(run: str, plan: Plan, made: set[str], place: str) -> None:
             known = sorted(Path(other).stem for other in made if other.endswith(".onnx"))
             hint = did_you_mean(encoder.model, known)
             raise RemeasureError(f"{place}: encoders.{name}.model: no source {path}{hint}; correct it")
-        if encoder.training and encoder.training.study in plan.run(run).studies:
+        if encoder.training and name in reached:
+            plan.study_run(run, encoder.training.study)
             plan.train(run, name)
 
 

@@ -213,6 +213,10 @@ class Bench(Settings, kw_only=True):
     """Files that the grader reads, by name."""
     index: str | None = None
     """The index file that its items are made from; null: the study's first."""
+    answer_tokens: Positive | None = None
+    """For estimates: how long an answer is, without thinking; null: as long as one of SimpleQA."""
+    judge_tokens: Positive | None = None
+    """For estimates: how long a judge's reply is, without thinking; null: as long as such an answer too."""
 
 
 class Retrieve(Settings, kw_only=True):
@@ -368,7 +372,7 @@ def load_run(folder: Path, name: str) -> Run:
     merged: dict[str, Any] = {}
     for layer in reversed(layers):
         merged = merge(_without_what_it_replaces(merged, layer), layer)
-    _leave_out_studies(merged)
+    _leave_out_studies(merged, layers[0])
     path = folder / "runs" / f"{name}.yaml"
     run = convert(merged, Run, path)
     _check_run(run, path)
@@ -392,16 +396,15 @@ def _without_what_it_replaces(merged: dict[str, Any], layer: dict[str, Any]) -> 
     return merged | {"studies": kept}
 
 
-def _leave_out_studies(merged: dict[str, Any]) -> None:
-    """Drop the studies that a run sets to null, and the comparison of judges on one of them."""
-    studies = merged.get("studies")
+def _leave_out_studies(merged: dict[str, Any], own: dict[str, Any]) -> None:
+    """Drop the studies that a run sets to null, and what it inherits that compares the judges of such."""
+    studies, audit = merged.get("studies"), merged.get("judge_agreement")
     if not isinstance(studies, dict):
         return
-    left_out = [name for name, section in studies.items() if section is None]
     merged["studies"] = {name: section for name, section in studies.items() if section is not None}
-    audit = merged.get("judge_agreement")
-    if isinstance(audit, dict) and audit.get("study") in left_out:
-        del merged["judge_agreement"]
+    left_out = studies.keys() - merged["studies"].keys()
+    if "judge_agreement" not in own and isinstance(audit, dict) and audit.get("study") in left_out:
+        merged["judge_agreement"] = None
 
 
 def _known(kind: str, word: str, known, place: str) -> None:

@@ -111,7 +111,7 @@ def test_a_published_wording_is_an_input_that_somebody_brings(config):
     assert [str(path) for path in Wiring(plan).prompts(at())] == [brought]
     assert Wiring(plan).prompts(at())[0].flags["ancient"]
     assert brought in plan.sources("images0") and brought in plan.catalogue.by_hand()
-    assert "tosc_describe.txt" in data._needed(plan, "images0", [])
+    assert "tosc_describe.txt" in data._needed(plan, "images0")
     preamble.check_run("images0", plan)
     (config / "prompts" / "tosc" / "published" / "elsewhere.yaml").write_text(
         "describe: {path: results/sources/other.txt, sha256: " + 64 * "a" + "}"

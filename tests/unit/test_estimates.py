@@ -217,6 +217,37 @@ def test_a_judge_is_estimated_before_there_is_an_answer(cell):
     assert cell.estimate(http(), *words, judge=judge).n_known == 0
 
 
+def test_a_study_says_how_long_its_answers_are(cell):
+    cell.ask(TEXT, max_tokens=16384)
+    found = cell.estimate(http(), answer_tokens=300)
+    # 28 * 2 + 300 * 8 millionths.
+    assert (found.output_tokens, found.usd.expected) == (300, 0.002456)
+    assert found.notes == ("output: 300 tokens per answer, 1640 with thinking (assumed)",)
+    cell.ask(TEXT, max_tokens=16384, thinking=True)
+    assert cell.estimate(http(), answer_tokens=300).output_tokens == 1640
+    cell.keep("another's", usage={"completion_tokens": 7})
+    assert cell.estimate(http(), answer_tokens=300).output_tokens == 7
+
+
+def test_a_judge_reads_answers_as_long_as_the_study_says(cell):
+    jsonl.write(
+        cell.folder / "items.jsonl", [Item(item_id="q", question="Who?", references=("A",), group="g")]
+    )
+    prompt = cell.folder / "judge.txt"
+    prompt.write_text("{{predicted_answer}}")
+    files = {"files": {"judge_x": str(prompt)}, "sha256": {"judge_x": sha256_file(prompt)}}
+    judge = {"model": "slug", "grader": "judge_x", "gold": "first", "max_tokens": 1000}
+    judge |= {"sampling": {"temperature": 0.0}, "prompts": {"profile": "own"} | files}
+    words = ("--items", str(cell.folder / "items.jsonl"), "--study", "pixelrag")
+    found = cell.estimate(http(), *words, judge=judge, judged_tokens=300, answer_tokens=28)
+    # 286 times "word " are 300.3 tokens (the space at the end may go), 7 for message and request.
+    assert found.text_tokens == 308 and found.output_tokens == 28
+    assert found.notes == (
+        "output: 28 tokens per answer, 1368 with thinking (assumed)",
+        "judge: before its requests are there, every item has an answer of 300 tokens",
+    )
+
+
 def test_a_judge_without_its_settings_is_one_line(cell, capsys):
     jsonl.write(cell.folder / "items.jsonl", [])
     assert cell.run(http(), "--items", str(cell.folder / "items.jsonl")) == 2
@@ -340,6 +371,12 @@ def test_a_sum_with_an_unknown_part_is_empty_and_says_what_the_rest_makes(tmp_pa
     assert last["notes"] == (
         "1 rows without an amount; the others make 0.2000 USD; 1 rows without a time; the others take 1.5 s"
     )
+
+
+def test_a_sum_of_nothing_known_is_no_sum_of_nothing(tmp_path):
+    *_, last = table(tmp_path, estimate(usd=None, seconds=None), estimate(usd=None, seconds=None))
+    assert (last["usd"], last["usd_low"], last["usd_high"], last["seconds"]) == ("", "", "", "")
+    assert last["notes"] == "no row has an amount; no row has a time"
 
 
 def test_places_and_estimates_must_belong_together(tmp_path, capsys):

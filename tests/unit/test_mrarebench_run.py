@@ -7,27 +7,15 @@ import pytest
 
 from remeasure.plan import Plan
 from remeasure.preamble import check_run
+from remeasure.preflight import cluster, data
+from remeasure.preflight.askings import askings, targets
 
 ROOT = Path(__file__).resolve().parents[2]
 PLAN = Plan(ROOT / "config")
 CELLS = [(cell.bench, cell.arm) for cell in PLAN.cells_of("mrarebench")]
-# As in docs/mrarebench.md, "A comparable run".
-MINE = """
-extends: paper
-title: "My model on MRareBench"
-models:
-  mine:
-    title: "My model"
-    base_url: http://node7:8000/v1
-    served_name: org/my-model
-    dialect: vllm
-    thinking_default: false
-    concurrency: 32
-studies:
-  pixelrag: null
-  tosc: null
-  mrarebench: {reader: mine}
-"""
+PAGE = (ROOT / "docs" / "mrarebench-comparable.md").read_text("utf-8")
+# The run file that the page shows.
+MINE = PAGE.partition("```yaml\n")[2].partition("```")[0]
 
 
 @pytest.fixture
@@ -90,3 +78,46 @@ def test_tables_of_your_own_are_used_where_they_lie(plan, tmp_path, monkeypatch)
     mine = plan(MINE)
     check_run("mine", mine)
     assert not set(mine.sources("mine")) & set(mine.catalogue.unpinned())
+
+
+def test_the_documented_run_needs_nothing_of_the_studies_that_it_leaves_out(plan, tmp_path, monkeypatch):
+    monkeypatch.delenv("LMUData", raising=False)
+    mine = plan(MINE)
+    # Two tables, six texts, and what compares sentences of T2: nothing of Wikipedia, news, LLaVA or Qwen.
+    assert sorted(path.removeprefix("results/sources/") for path in mine.sources("mine")) == [
+        "all-minilm-l6-v2-int8.onnx",
+        "bge-small-en-v1.5.tokenizer.json",
+        "mrarebench-prompts/basis_images.txt",
+        "mrarebench-prompts/basis_text.txt",
+        "mrarebench-prompts/instruction_diagnosis.txt",
+        "mrarebench-prompts/instruction_evidence.txt",
+        "mrarebench-prompts/judge_ranked_list.txt",
+        "mrarebench-prompts/judge_rubric.txt",
+        "mrarebench/diagnosis/diagnosis_opened.tsv",
+        "mrarebench/evidence_verification/evidence_verification_opened_FULL609.tsv",
+    ]
+    assert not set(mine.sources("mine")) & set(mine.catalogue.by_hand())
+    problems = data.check(mine, "mine", tmp_path).problems
+    assert [problem.partition(" ")[0] for problem in problems] == [
+        "results/sources/mrarebench/diagnosis/diagnosis_opened.tsv",
+        "results/sources/mrarebench/evidence_verification/evidence_verification_opened_FULL609.tsv",
+    ]
+    assert [target.name for target in targets(mine, "mine", askings(mine, "mine"))] == [
+        "mine",
+        "gpt-5-4-mini",
+    ]
+    assert list(cluster.needs_of(mine, "mine")) == []
+
+
+def test_estimates_know_how_long_answers_and_replies_are(plan):
+    """Lengths as in config/studies/mrarebench.yaml."""
+    reader = PLAN.estimate_reader("paper", "mrarebench", "diagnosis", "gpt-4-1")
+    assert reader["answer_tokens"] == 92 and "judged_tokens" not in reader
+    judge = PLAN.estimate_judge("paper", "mrarebench", "evidence")
+    assert (judge["answer_tokens"], judge["judged_tokens"]) == (28, 300)
+    told = "{benches: {evidence: {answer_tokens: 500}}, reader: mine}"
+    mine = plan(MINE.replace("{reader: mine}", told))
+    assert mine.estimate_reader("mine", "mrarebench", "evidence", "mine")["answer_tokens"] == 500
+    # A study that says nothing leaves the settings of its estimates as they were.
+    plain = PLAN.estimate_judge("paper", "pixelrag", "sqa")
+    assert not {"answer_tokens", "judged_tokens"} & plain.keys()

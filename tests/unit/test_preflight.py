@@ -433,11 +433,11 @@ def test_a_source_that_nothing_brings_is_told(project):
 def test_a_table_that_is_not_pinned_is_a_problem_until_somebody_puts_it_there(tmp_path):
     path = "results/sources/mrarebench/diagnosis/diagnosis_opened.tsv"
     plan = Plan(ROOT / "config")
-    told = [problem for problem in data.check(plan, "paper", [], tmp_path).problems if path in problem]
+    told = [problem for problem in data.check(plan, "paper", tmp_path).problems if path in problem]
     assert len(told) == 1 and told[0].startswith(f"{path} is not pinned yet, so nothing is fetched")
     (tmp_path / path).parent.mkdir(parents=True)
     (tmp_path / path).write_text("a table")
-    assert not [problem for problem in data.check(plan, "paper", [], tmp_path).problems if path in problem]
+    assert not [problem for problem in data.check(plan, "paper", tmp_path).problems if path in problem]
 
 
 def test_a_module_from_an_address_is_hashed_and_what_is_taken_from_it_is_compared(tmp_path):
@@ -448,7 +448,7 @@ def test_a_module_from_an_address_is_hashed_and_what_is_taken_from_it_is_compare
     name = "results/sources/mrarebench-prompts/basis_text.txt"
     record = {"stage": "s", "settings": {}, "code": "c", "inputs": {}, "outputs": {name: "0" * 64}}
     (folder / "mrarebench-prompts.json").write_text(json.dumps(record))
-    problems = data.check(Plan(ROOT / "config"), "paper", [], tmp_path).problems
+    problems = data.check(Plan(ROOT / "config"), "paper", tmp_path).problems
     # sha256(b"other") and the hash in config/sources_by_url.tsv.
     assert (
         "results/sources/vlmevalkit-mrarebench.py: SHA-256 is d9298a10d1b0…, expected e3ee6c727ab4…; delete "

@@ -32,7 +32,7 @@ def check(plan: Plan, run: str, root: Path, profile: cluster.Profile | None = No
 async def _check(plan: Plan, run: str, root: Path) -> list[Group]:
     files = askings.askings(plan, run)
     targets = askings.targets(plan, run, files)
-    disk = asyncio.create_task(asyncio.to_thread(data.check, plan, run, targets, root))
+    disk = asyncio.create_task(asyncio.to_thread(data.check, plan, run, root))
     servers = asyncio.create_task(asyncio.to_thread(programs.check_servers, plan, targets, root))
     surveys = [asyncio.create_task(asyncio.to_thread(survey, target, root)) for target in targets]
     of_target = {id(target): task for target, task in zip(targets, surveys, strict=True)}

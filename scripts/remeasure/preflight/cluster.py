@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from remeasure import reach
 from remeasure.cluster import commands, driver, hazards, queue, site
 from remeasure.errors import RemeasureError, did_you_mean
 from remeasure.needs import CorpusNeeds, EncoderNeeds, Needs
@@ -50,21 +51,15 @@ class Profile:
 
 def needs_of(plan: Plan, run: str) -> dict[str, Needs]:
     """Return what the steps of a run that go to nodes ask for, by the place where it stands in its file."""
-    settings = plan.run(run)
-    studies = settings.studies.values()
-    judges = settings.judge_agreement.judges if settings.judge_agreement else []
-    asked = [name for study in studies for name in (*study.readers, study.judge) if name is not None]
-    models = dict.fromkeys(asked + judges)
-    encoders = dict.fromkeys(name for study in studies for name in study.encoders.values())
+    settings, reached = plan.run(run), reach.of(plan, run)
     found = {
         f"models.{name}": settings.models[name].needs
-        for name in models
+        for name in reached.models
         if not settings.models[name].on_login()
     }
-    for name in encoders:
+    for name in reached.encoders:
         found |= _each(f"encoders.{name}", settings.encoders[name].needs)
-    corpora = [name for study in studies for name in (study.corpus, *study.corpus_of_bench.values())]
-    for name in filter(None, dict.fromkeys(corpora)):
+    for name in reached.corpora:
         found |= _each(f"corpora.{name}", settings.corpora[name].needs)
     return found
 

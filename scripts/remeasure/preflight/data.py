@@ -4,15 +4,13 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from remeasure import jsonl, obstacles
+from remeasure import jsonl, obstacles, reach
 from remeasure.catalogue import BUILT, FOLDER
 from remeasure.errors import RemeasureError
 from remeasure.files import sha256_file
 from remeasure.plan import Plan
-from remeasure.preflight.askings import Target
 from remeasure.preflight.report import Group, plural
 from remeasure.records import Stage
-from remeasure.settings import Corpus
 from remeasure.sources import NEEDED_BYTES
 
 # Per rendered page (tiles, OCR, vectors; 1.0 MB in the embedded run) and per question of a cell (requests,
@@ -22,12 +20,12 @@ _BYTES_PER_REQUEST = 50_000
 _BYTES_AT_LEAST = 500_000_000
 
 
-def check(plan: Plan, run: str, targets: list[Target], root: Path) -> Group:
+def check(plan: Plan, run: str, root: Path) -> Group:
     """Hash every source that a run needs and that is there, count what is not, look at disk and folders."""
     sizes, hashes = plan.catalogue.sizes(), plan.catalogue.hashes()
     by_hand = {source.name for source in plan.catalogue.by_hand().values()}
     unpinned = {source.name: source for source in plan.catalogue.unpinned().values()}
-    needed = [name for name in _needed(plan, run, targets) if name not in by_hand]
+    needed = [name for name in _needed(plan, run) if name not in by_hand]
     there = [name for name in needed if (root / FOLDER / name).exists()]
     wrong = [problem for name in there if (problem := _problem_of(root, name, hashes.get(name)))]
     missing_by_hand, n_by_hand = _by_hand(plan, run, root)
@@ -49,7 +47,7 @@ def check(plan: Plan, run: str, targets: list[Target], root: Path) -> Group:
     free, no_room = _room(plan, run, root, fetch_bytes)
     locked = _locked(root, run)
     said += [free, *([] if locked else ["folders can be written"])]
-    unwritten = obstacles.unwritten(plan, run, _encoders(plan, run, targets))
+    unwritten = obstacles.unwritten(plan, run, reach.of(plan, run).encoders)
     return Group(title="data", said=tuple(said), problems=(*wrong, *unwritten, *no_room, *locked))
 
 
@@ -60,40 +58,12 @@ def _by_hand(plan: Plan, run: str, root: Path) -> tuple[list[str], int]:
     return [source.problem() for source in used if not (root / source.path).exists()], len(used)
 
 
-def _corpora(plan: Plan, run: str) -> list[Corpus]:
-    """Return the corpora that a run's cells use."""
-    here = plan.run(run)
-    cells = [cell for cell in plan.cells if cell.study in here.studies]
-    names = {plan.corpus_name(run, cell.study, cell.bench) for cell in cells} - {None}
-    return [here.corpora[name] for name in sorted(names)]
-
-
-def _needed(plan: Plan, run: str, targets: list[Target]) -> list[str]:
+def _needed(plan: Plan, run: str) -> list[str]:
     """Return the names of all sources that a run reads, raw inputs of built ones too, in order."""
-    paths = [path for target in targets for path in target.spec.files.values()]
-    for corpus in _corpora(plan, run):
-        paths += [path for path in (corpus.archive, corpus.facts, corpus.pictures) if path]
-        paths.append(corpus.tokenizer)
-    for encoder in _encoders(plan, run, targets):
-        paths += plan.weights(run, encoder).values()
-    for name, study in plan.run(run).studies.items():
-        tables = plan.tables_of(run, name) if plan.reads_index(run, name) else {}
-        paths += [*(tables.values() or [study.source or ""]), *plan.prompts_elsewhere(run, name)]
-    for cell in (cell for cell in plan.cells if cell.study in plan.run(run).studies):
-        paths += plan.grader_files(run, cell.study, cell.bench).values()
-    names = {path.removeprefix(f"{FOLDER}/") for path in paths if path.startswith(f"{FOLDER}/")}
+    names = {path.removeprefix(f"{FOLDER}/") for path in plan.sources(run)}
     while more := {raw for name in names & BUILT.keys() for raw in BUILT[name].made_from} - names:
         names |= more
     return sorted(names)
-
-
-def _encoders(plan: Plan, run: str, targets: list[Target]) -> list[str]:
-    """Return the names of the encoders that a run's studies use, and those whose vectors its servers read."""
-    here = plan.run(run)
-    used = {cell.study for cell in plan.cells} & set(here.studies)
-    names = {name for study in used for name in here.studies[study].encoders.values()}
-    names |= {Path(path).parts[0] for target in targets for path in target.spec.corpus_files.values()}
-    return sorted(names & set(here.encoders))
 
 
 def _problem_of(root: Path, name: str, expected: str | None) -> str | None:
@@ -116,10 +86,9 @@ def _problem_of(root: Path, name: str, expected: str | None) -> str | None:
 
 
 def _room(plan: Plan, run: str, root: Path, fetch_bytes: int) -> tuple[str, list[str]]:
-    here = plan.run(run)
-    n_pages = sum(n for corpus in _corpora(plan, run) for n in corpus.pages.values())
-    cells = [cell for cell in plan.cells if cell.study in here.studies]
-    n_requests = sum(plan.n_items(run, cell.study, cell.bench) for cell in cells)
+    reached = reach.of(plan, run)
+    n_pages = sum(n for name in reached.corpora for n in plan.corpus(run, name).pages.values())
+    n_requests = sum(plan.n_items(run, cell.study, cell.bench) for cell in reached.cells)
     writes = max(_BYTES_AT_LEAST, n_pages * _BYTES_PER_PAGE + n_requests * _BYTES_PER_REQUEST)
     needed = writes + (fetch_bytes + NEEDED_BYTES if fetch_bytes else 0)
     free = shutil.disk_usage(_existing(root / "results")).free

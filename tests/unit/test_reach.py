@@ -1,0 +1,100 @@
+"""Of all that a run's file defines, what its cells reach."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from remeasure import reach, settings
+from remeasure.plan import Plan
+from remeasure.preamble import check_run
+from remeasure.preflight import cluster
+
+ROOT = Path(__file__).resolve().parents[2]
+PLAN = Plan(ROOT / "config")
+
+
+@pytest.fixture
+def plan(tmp_path):
+    """Write the run ``mine`` beside the others; return the plan that knows it."""
+    shutil.copytree(ROOT / "config", tmp_path / "config")
+    for name in ("scripts", "envs", "requirements.txt"):
+        (tmp_path / name).symlink_to(ROOT / name)
+
+    def written(text: str) -> Plan:
+        (tmp_path / "config" / "runs" / "mine.yaml").write_text(f"title: t\n{text}")
+        settings.load_run.cache_clear()
+        return Plan(tmp_path / "config")
+
+    return written
+
+
+def test_the_embedded_run_reaches_all_that_it_defines():
+    found = reach.of(PLAN, "embedded")
+    assert found.studies == ("pixelrag", "tosc", "mrarebench") and found.corpora == ("factbook",)
+    # `ocr-bge` is also what the trained one starts from; the reader's own server reads vectors of lines.
+    assert found.encoders == ("ocr-bge", "text-bge", "lines-bge", "photo-efficientnet", "ocr-bge-trained")
+    # Four readers, two judges, and a third that is only compared.
+    assert set(found.models) == {
+        "page-reader-smollm2",
+        "judge-cross-encoder",
+        "judge-smollm2",
+        "captioner-scan",
+        "captioner-glance",
+        "case-reader",
+        "case-judge",
+    }
+    assert found.adapted == ()
+
+
+def test_the_papers_reach_all_corpora_and_all_adapted_models():
+    found = reach.of(PLAN, "paper")
+    assert found.corpora == ("wikipedia", "news") and len(found.adapted) == 8
+    assert len(PLAN.sources("paper")) == 33
+
+
+def test_captions_alone_need_the_folders_of_their_models_and_no_page(plan):
+    mine = plan(
+        "extends: paper\nstudies: {pixelrag: null, mrarebench: null, tosc: {reader: qwen2-vl-7b-tsa-dpo, "
+        "compare: []}}\n"
+    )
+    check_run("mine", mine)
+    assert reach.of(mine, "mine").adapted == (("paper", "qwen2-vl-7b-tsa-dpo"),)
+    assert [path.removeprefix("results/sources/") for path in mine.sources("mine")] == [
+        "qwen2-vl-7b-instruct",
+        "qwen2-vl-7b-tsa-dpo",
+        "tosc/benchmark",
+        "tosc_describe.txt",
+    ]
+    assert list(cluster.needs_of(mine, "mine")) == ["models.qwen2-vl-7b-tsa-dpo"]
+
+
+def test_a_run_without_pages_needs_no_encoder_training_or_comparison_of_judges(plan):
+    mine = plan("extends: embedded\nstudies: {pixelrag: null, mrarebench: null}\n")
+    check_run("mine", mine)
+    assert mine.run("mine").judge_agreement is None
+    found = reach.of(mine, "mine")
+    assert (found.corpora, found.encoders) == ((), ())
+    assert found.models == ("captioner-scan", "captioner-glance")
+    assert [path.removeprefix("results/sources/") for path in mine.sources("mine")] == [
+        "efficientnet-lite0.pth",
+        "imagenet-synsets.txt",
+        "imagenet-lemmas.txt",
+        "composed-triplets.zip",
+    ]
+
+
+def test_an_encoder_that_is_trained_needs_what_it_starts_from(plan):
+    mine = plan("extends: embedded\nstudies: {pixelrag: {encoders: {pixel: text-bge}}}\n")
+    assert "ocr-bge" in reach.of(mine, "mine").encoders
+    mine = plan(
+        "extends: embedded\nstudies: {pixelrag: {encoders: {pixel: text-bge, pixel_trained: text-bge}}}\n"
+    )
+    assert reach.of(mine, "mine").encoders == ("text-bge", "lines-bge", "photo-efficientnet")
+
+
+def test_judges_that_are_compared_are_asked_although_no_study_names_them(plan):
+    mine = plan("extends: embedded\nstudies: {tosc: null, mrarebench: null}\n")
+    assert "judge-smollm2" in reach.of(mine, "mine").models
+    mine = plan("extends: embedded\nstudies: {tosc: null, mrarebench: null}\njudge_agreement: null\n")
+    assert reach.of(mine, "mine").models == ("page-reader-smollm2", "judge-cross-encoder")
