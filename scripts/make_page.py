@@ -74,6 +74,8 @@ class TableNote(Struct, frozen=True):
     """What is read of the table that the page belongs to; everything else is passed over."""
 
     over_limit: OverLimit | None = None
+    comparability: str = ""
+    """Whether the table may be compared with the paper, as the table's own page says it."""
 
 
 def units_of(path: Path, grader: graders.UnitGrader, wanted: Sequence[str]) -> dict[str, tuple[Item, ...]]:
@@ -199,9 +201,10 @@ def work(args: argparse.Namespace) -> None:
     settings = decode(args.settings, PageSettings)
     found = parts(settings, args)
     headline = {bench: graders.by_name(name).headline for bench, name in settings.graders.items()}
-    over = jsonl.read_json(args.table, TableNote).over_limit
-    told = over.sentence if over else None
-    text = html.render(settings.title, settings.run, settings.lines, headline, found, told)
+    table = jsonl.read_json(args.table, TableNote)
+    told = table.over_limit.sentence if table.over_limit else None
+    lines = [*settings.lines, *filter(None, [table.comparability])]
+    text = html.render(settings.title, settings.run, lines, headline, found, told)
     write_text(args.out, text)
     n_shown = sum(len(part.units) for part in found.values())
     log.info("%s: %d units, %d kB", args.out, n_shown, len(text.encode("utf-8", "replace")) // 1000)

@@ -29,6 +29,7 @@ from remeasure.tables import (
 )
 from remeasure.tables import cells as cell_rows
 from remeasure.tables.chain import CellChain, Provenance, Value
+from remeasure.tables.comparability import comparability
 from remeasure.tables.inputs import Cell
 from remeasure.tables.settings import CellKey, TableSettings
 
@@ -125,6 +126,7 @@ def work(args: argparse.Namespace) -> None:
         cells=tuple(chains),
         stages=chain.notes(chains, records),
         over_limit=over,
+        comparability=" ".join(comparability(cells, printed, settings)).rstrip(),
     )
     jsonl.write_json(args.out_provenance, document)
     if over:

@@ -98,6 +98,25 @@ def again(over: OverLimit) -> str:
     return "; ".join(parts)
 
 
+def taken_away(copies: Sequence[Path], run: str) -> str:
+    """Delete the copies of an older table, whichever run it was of; return that, and where it still is.
+
+    Snakemake has deleted them before, so that nothing here can say whose they were: what other runs still
+    have is looked for.
+    """
+    folder, name = copies[0].parent, copies[0].name
+    had = [path for path in copies if path.exists()]
+    for path in had:
+        path.unlink()
+    found = sorted(path.parent for path in folder.glob(f"*/tables/{name}"))
+    others = [path for path in found if path.parent.name != run]
+    if not had and not others:
+        return ""
+    said = f"; older copies in {folder}/ are removed, of whichever run"
+    kept = [f"those of run {path.parent.name} are still in {path}" for path in others[:MAX_PATHS]]
+    return f"{said}: {', '.join(kept)}" if kept else said
+
+
 def work(args: argparse.Namespace) -> None:
     """Read, add the run, write; where the table must not be published, nothing older stays in its place."""
     if [path.suffix for path in args.inputs] != [path.suffix for path in args.outputs]:
@@ -106,10 +125,8 @@ def work(args: argparse.Namespace) -> None:
         )
     try:
         check_limit(args.inputs, args.run)
-    except RemeasureError:
-        for target in args.outputs:
-            target.unlink(missing_ok=True)
-        raise
+    except RemeasureError as error:
+        raise RemeasureError(f"{error}{taken_away(args.outputs, args.run)}") from None
     for source, target in zip(args.inputs, args.outputs, strict=True):
         files.write_text(target, copy(source, args.run))
     log.info("%d files of run %s copied to %s", len(args.outputs), args.run, args.outputs[0].parent)

@@ -246,11 +246,11 @@ def test_what_is_shown_says_which_candidates_hit_and_why():
         "list as read, strict (numbered lines)",
     ]
     assert [(line.text, line.mark, line.note) for line in lists[1].lines] == [
-        ("1. Gout", None, ""),
-        ("2. Fabry", "yes", "substring: Fabry disease"),
-        ("3. Fabry disease", "yes", "equal: Fabry disease"),
+        ("Gout", None, ""),
+        ("Fabry", "yes", "substring: Fabry disease"),
+        ("Fabry disease", "yes", "equal: Fabry disease"),
     ]
-    assert lists[0].lines[2].text == "3. **Fabry disease**: since"
+    assert lists[0].lines[2].text == "**Fabry disease**: since"
     (both,) = graded("1. Gout").shown[1:]
     assert both.title == "list as read, published and strict (numbered lines)"
 
@@ -259,10 +259,23 @@ def test_marks_are_places_in_the_reply_as_it_came():
     reply = "<think>1. x</think>\n1. Gout\n2. Fabry disease"
     marks = graded(reply).marks
     assert [(reply[mark.start : mark.end], mark.label, mark.readings) for mark in marks] == [
-        ("Gout", "1", ("published", "strict")),
-        ("Fabry disease", "2, hit", ("published", "strict")),
+        ("Gout", "", ("published", "strict")),
+        ("Fabry disease", "hit", ("published", "strict")),
     ]
     assert graded(None, "failed").marks == ()
+
+
+@pytest.mark.parametrize(
+    ("reply", "labels"),
+    [
+        ("**1.** Gout\n**2.** Fabry disease", ["", "hit"]),
+        ("- Gout\n- Fabry disease", ["1", "2, hit"]),  # the reply has no numbers of its own
+        ("0. Gout\n1. Fabry disease", ["1", "2, hit"]),  # it counts otherwise
+    ],
+)
+def test_a_mark_says_the_place_only_where_the_reply_does_not(reply, labels):
+    marks = [mark for mark in graded(reply).marks if "strict" in mark.readings]
+    assert [mark.label for mark in marks] == labels
 
 
 def test_what_is_shown_of_a_megabyte_is_short():

@@ -52,7 +52,7 @@ def request(item, *parts, model="m"):
     )
 
 
-def write(tmp_path, cells, items, requests=None, over=None, **changes):
+def write(tmp_path, cells, items, requests=None, over=None, comparability="", **changes):
     """Make the page of one bench; cells: title to (graded, responses), requests: title to requests."""
     jsonl.write(tmp_path / "items.jsonl", items)
     settings = {
@@ -74,7 +74,9 @@ def write(tmp_path, cells, items, requests=None, over=None, **changes):
     argv += ["--graded", *(str(tmp_path / f"graded{number}.jsonl") for number in numbers)]
     argv += ["--responses", *(str(tmp_path / f"responses{number}.jsonl") for number in numbers)]
     argv += ["--requests", *(str(tmp_path / f"requests{number}.jsonl") for number in numbers)]
-    jsonl.write_json(tmp_path / "table.json", {"table": "t", "over_limit": over})
+    jsonl.write_json(
+        tmp_path / "table.json", {"table": "t", "over_limit": over, "comparability": comparability}
+    )
     argv += ["--table", str(tmp_path / "table.json")]
     return make_page.main([*argv, "--out", str(tmp_path / "page.html")])
 
@@ -99,8 +101,8 @@ def test_a_unit_stands_with_its_picture_answers_and_verdicts(tmp_path):
         "first model",
         "second model",
         "failed: timeout: 60 s",
-        "state origin",
-        "answer It",
+        "<dt>state</dt><dd><bdi>origin</bdi></dd>",
+        "<dt>answer</dt><dd><bdi>It</bdi></dd>",
     ):
         assert said in text
     assert "All 1 units." in text and "Made from run ci" in text
@@ -131,6 +133,11 @@ def test_a_mark_says_what_it_stands_for_and_in_which_readings_where_that_is_not_
     assert escaping.marked("bow", (mark,), 3) == "<bdi><mark>bow<small>tie (published)</small></mark></bdi>"
     everywhere = Mark(item_id="q", start=0, end=3, label="tie", readings=("published", "strict", "phrase"))
     assert escaping.marked("Tie", (everywhere,), 3) == "<bdi><mark>Tie</mark></bdi>"
+
+
+def test_a_mark_that_adds_nothing_has_no_label():
+    mark = Mark(item_id="q1", start=3, end=7, label="", readings=("published", "strict"))
+    assert escaping.marked("1. Gout", [mark], 2) == "<bdi>1. <mark>Gout</mark></bdi>"
 
 
 def test_a_long_answer_is_cut_and_the_rest_counted():

@@ -241,11 +241,25 @@ def test_the_first_thing_to_be_seen_is_what_is_over_the_limit(tmp_path):
 
 
 def test_long_facts_of_an_item_are_folded(tmp_path):
-    one = item("q1", context="word " * 60, index="7")
+    one = item("q1", context="word " * 60, note="first\nsecond", task_type=7, index="q1", image_path="a.png")
     write(tmp_path, {"m": ([graded("q1", 1.0)], [response("q1", "It")])}, [one])
     text = page_of(tmp_path)
-    assert "index 7, answer It" in text
-    assert "<details><summary>context</summary>" in text
+    begin = "word " * 11 + "word"  # the first 60 characters
+    assert f"<dt>context</dt><dd><details><summary>{begin}…</summary><div><bdi>word word" in text
+    assert "<dt>note</dt><dd><bdi>first<br>second</bdi></dd><dt>task type</dt><dd><bdi>7</bdi></dd>" in text
+    # The id stands above, and where the images would lie says nothing beside the images.
+    assert "<dt>answer</dt><dd><bdi>It</bdi></dd>" in text and "a.png" not in text and "<dt>index" not in text
+
+
+def test_an_index_that_is_not_the_id_is_a_fact(tmp_path):
+    write(tmp_path, {"m": ([graded("q1", 1.0)], [response("q1", "It")])}, [item("q1", index="q:1")])
+    assert "<dt>index</dt><dd><bdi>q:1</bdi></dd>" in page_of(tmp_path)
+
+
+def test_the_page_says_like_the_table_whether_it_may_be_compared(tmp_path):
+    cells = {"m": ([graded("q1", 1.0)], [response("q1", "It")])}
+    write(tmp_path, cells, [item("q1")], comparability="Not comparable with the paper: Toy data.")
+    assert "<p>What stands here.</p>\n<p>Not comparable with the paper: Toy data.</p>" in page_of(tmp_path)
 
 
 def test_a_request_that_is_missing_stops_the_page(tmp_path, capsys):

@@ -276,10 +276,24 @@ def test_a_table_over_the_limit_is_not_published_and_nothing_older_stays(here, c
         "delete results/embedded/pixelrag/nq/traf/reader/responses.jsonl and rerun; the other 1 (cut off, "
         "refused or empty) stay, unless the journal folder beside them is deleted too; to publish it all the "
         "same set `allow_failures: true`, or a higher `max_failed_share`, under studies.pixelrag in "
-        "config/runs/embedded.yaml\n"
+        "config/runs/embedded.yaml; older copies in results/ are removed, of whichever run\n"
     )
     assert [path.name for path in Path("results").iterdir() if path.is_file()] == []
     assert part(".csv").exists()
+
+
+def test_copies_of_another_run_are_removed_too_and_it_is_said_where_they_still_are(here, capsys):
+    make(here)
+    assert publish() == 0
+    Path("results/embedded").rename("results/other")
+    make(here, max_failed_share=0.25)
+    capsys.readouterr()
+    assert publish() == 2
+    assert capsys.readouterr().err.endswith(
+        "config/runs/embedded.yaml; older copies in results/ are removed, of whichever run: those of run "
+        "other are still in results/other/tables\n"
+    )
+    assert not Path("results/table1.csv").exists() and Path("results/other/tables/table1.csv").exists()
 
 
 def test_what_is_allowed_is_published_and_still_says_it(here):

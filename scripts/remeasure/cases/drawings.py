@@ -45,6 +45,22 @@ def head(draw: ImageDraw.ImageDraw, box: Box, dice: random.Random) -> None:
     draw.arc(_part(box, 0.36, 0.66, 0.64, 0.82), 20, 160, fill=INK, width=2)
 
 
+def brain(draw: ImageDraw.ImageDraw, box: Box, dice: random.Random) -> None:
+    """Draw a slice from above: skull, two halves with folds at the rim, two hollows in the middle."""
+    draw.ellipse(_part(box, 0.06, 0.0, 0.94, 1.0), fill=(250, 250, 252), outline=INK, width=3)
+    draw.ellipse(_part(box, 0.13, 0.07, 0.87, 0.93), fill=FILL, outline=INK, width=2)
+    for step in range(18):
+        angle = math.pi * (2 * step + 1) / 18
+        x, y = math.cos(angle), math.sin(angle)
+        draw.line(
+            _part(box, 0.5 + 0.36 * x, 0.5 + 0.42 * y, 0.5 + 0.25 * x, 0.5 + 0.3 * y), fill=SHADE, width=4
+        )
+    draw.line(_part(box, 0.5, 0.07, 0.5, 0.93), fill=INK, width=2)
+    for side in (-1, 1):
+        bent = ((0.03, 0.48), (0.13, 0.3), (0.16, 0.36), (0.1, 0.5), (0.16, 0.66), (0.12, 0.7), (0.03, 0.54))
+        draw.polygon([_at(box, 0.5 + side * x, y) for x, y in bent], fill=SHADE, outline=INK)
+
+
 def eye(draw: ImageDraw.ImageDraw, box: Box, dice: random.Random) -> None:
     """Draw an eye from the front with vessels."""
     draw.ellipse(_part(box, 0.02, 0.22, 0.98, 0.8), fill=(250, 250, 252), outline=INK, width=2)
@@ -108,6 +124,7 @@ def waves(draw: ImageDraw.ImageDraw, box: Box, dice: random.Random) -> None:
 
 DRAWINGS: dict[str, Callable[[ImageDraw.ImageDraw, Box, random.Random], None]] = {
     "body": body,
+    "brain": brain,
     "head": head,
     "eye": eye,
     "heart": heart,

@@ -10,7 +10,7 @@ from remeasure.errors import RemeasureError
 Share = Annotated[float, Meta(ge=0, le=1)]
 Positive = Annotated[int, Meta(ge=1)]
 Layout = Literal["bars", "figure", "card"]
-Drawing = Literal["body", "head", "eye", "heart", "trunk", "cells", "hand", "waves"]
+Drawing = Literal["body", "brain", "head", "eye", "heart", "trunk", "cells", "hand", "waves"]
 # Categories of evidence points about a finding, as the published table spells them.
 Category = Literal["Macroscopic pattern", "Region or Field", "Microstructural pattern", "Laboratory value"]
 

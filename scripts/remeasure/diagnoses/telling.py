@@ -1,5 +1,6 @@
 """What people see of a graded list: the candidates with their hits, where they stand, the judge's lines."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from remeasure.diagnoses import judging
@@ -26,9 +27,9 @@ def shown(rankings: Mapping[str, Ranking], accepted: Sequence[str]) -> Iterator[
 
 
 def _lines(ranking: Ranking) -> Iterator[ShownLine]:
-    for place, (span, hit) in enumerate(zip(ranking.parsed.found, ranking.hits, strict=True), start=1):
+    for span, hit in zip(ranking.parsed.found, ranking.hits, strict=True):
         note = cut(hit.note) if hit else ""
-        yield ShownLine(text=f"{place}. {cut(span.text)}", mark="yes" if hit else None, note=note)
+        yield ShownLine(text=cut(span.text), mark="yes" if hit else None, note=note)
 
 
 def shown_judgement(published: Judged | None, strict: Judged | None, problem: str | None) -> Shown:
@@ -56,12 +57,18 @@ def marks(item_id: str, rankings: Mapping[str, Ranking], reply: str | None) -> t
             for place, (span, hit) in enumerate(
                 zip(ranking.parsed.found, ranking.hits, strict=True), start=1
             ):
-                label = f"{place}, hit" if hit else str(place)
+                label = _label(place, bool(hit), reply[: span.start])
                 readings.setdefault((span.start, span.end, label), []).append(reading)
     return tuple(
         Mark(item_id=item_id, start=start, end=end, label=label, readings=tuple(names))
         for (start, end, label), names in sorted(readings.items())
     )
+
+
+def _label(place: int, is_hit: bool, before: str) -> str:
+    """Return what a mark adds to the reply: a hit, and the place where the reply does not number it so."""
+    numbered = re.search(rf"(?<![0-9]){place}[^0-9A-Za-z]{{0,8}}$", before[-16:])
+    return ", ".join([*([] if numbered else [str(place)]), *(["hit"] if is_hit else [])])
 
 
 def cut(text: str) -> str:

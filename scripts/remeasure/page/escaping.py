@@ -31,7 +31,7 @@ def marked(text: str, marks: Sequence[Mark], n_readings: int = 0, longest: int =
             continue
         parts.append(visible(cut[at : mark.start]))
         said = cut[mark.start : mark.end]
-        words = [] if said.lower() == mark.label else [mark.label]
+        words = [] if mark.label in ("", said.lower()) else [mark.label]
         words += [f"({', '.join(mark.readings)})"] if 0 < len(mark.readings) < n_readings else []
         label = f"<small>{visible(' '.join(words))}</small>" if words else ""
         parts.append(f"<mark>{visible(said)}{label}</mark>")

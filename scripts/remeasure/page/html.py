@@ -15,6 +15,10 @@ from remeasure.records import Graded, Item, Mark, Reading, Response
 
 LONGEST_FACT = 120
 """Longer facts of an item are folded."""
+LONGEST_NAME = 60
+MAX_REFERENCES = 5
+NOT_SHOWN = ("image_path",)
+"""Facts that say nothing beside what is shown: where the images of a published table would lie."""
 LONGEST_ERROR = 400
 
 
@@ -100,35 +104,37 @@ def _verdicts(graded: Graded, headline: str) -> str:
 
 
 def _facts(item: Item, names: Sequence[str]) -> str:
-    """Return what is known of an item: some of its plain facts, and its answers."""
-    shown = [
-        f"{item.meta[name]}" if name == "title" else f"{name} {item.meta[name]}"
-        for name in names
-        if _is_plain(item.meta.get(name)) and not _is_long(item.meta[name])
-    ]
+    """Return what is known of an item as labelled lines: plain facts, long ones folded, and its answers."""
+    known = [(name, item.meta[name]) for name in names if _is_told(item, name)]
+    lines = [_fact(name, str(value)) for name, value in known]
     if item.references:
-        shown.append("answer " + " | ".join(item.references[:5]))
-    return visible(", ".join(shown)[:600])
+        more = len(item.references) - MAX_REFERENCES
+        answers = " | ".join(item.references[:MAX_REFERENCES]) + (f" | {more:,} more" if more > 0 else "")
+        lines.append(_fact("answer", answers))
+    return f'<dl class="facts">{"".join(lines)}</dl>' if lines else ""
 
 
-def _folded(item: Item, names: Sequence[str]) -> str:
-    """Return the plain facts that are too long for a line, such as a case that every prompt tells."""
-    long = [name for name in names if _is_plain(item.meta.get(name)) and _is_long(item.meta[name])]
-    if not long:
-        return ""
-    texts = "".join(
-        f'<p class="role">{visible(name[:60])}</p><p>{plain(item.meta[name])}</p>' for name in long
+def _fact(name: str, value: str) -> str:
+    label, text = visible(name[:LONGEST_NAME].replace("_", " ")), plain(value)
+    if len(value) > LONGEST_FACT:
+        begin = visible(" ".join(value[:LONGEST_NAME].split()))
+        text = f"<details><summary>{begin}…</summary><div>{text}</div></details>"
+    return f"<dt>{label}</dt><dd>{text}</dd>"
+
+
+def _is_told(item: Item, name: str) -> bool:
+    """Say whether a fact is plain and not said already: the item's own name stands above."""
+    value = item.meta.get(name)
+    plain_value = isinstance(value, (str, int, float)) and value != ""
+    return plain_value and name not in NOT_SHOWN and str(value) != item.item_id
+
+
+def _in_common(item: Item, names: Sequence[str]) -> str:
+    """Return short facts that all items of a unit share, for the line of its name."""
+    known = [name for name in names if _is_told(item, name) and len(str(item.meta[name])) <= LONGEST_FACT]
+    return visible(
+        ", ".join(str(item.meta[name]) if name == "title" else f"{name} {item.meta[name]}" for name in known)
     )
-    title = visible(", ".join(long)[:200])
-    return f"<details><summary>{title}</summary><div>{texts}</div></details>"
-
-
-def _is_plain(value: object) -> bool:
-    return isinstance(value, (str, int, float)) and value != ""
-
-
-def _is_long(value: object) -> bool:
-    return isinstance(value, str) and len(value) > LONGEST_FACT
 
 
 def _common(items: Sequence[Item]) -> list[str]:
@@ -145,9 +151,9 @@ def _item(item: Item, pictures: Sequence[str], common: Sequence[str], span: int)
     if item.question:
         parts.append(f"<p>{plain(item.question)}</p>")
     own = [name for name in item.meta if name not in common]
-    name = f"<code>{visible(item.item_id)}</code><br>" if span == 1 else ""  # the unit's own name otherwise
-    parts.append(f'<p class="faint">{name}{_facts(item, own)}</p>')
-    return f'<th colspan="{span}">{"".join(parts)}{_folded(item, own)}</th>'
+    if span == 1:  # the unit's own name otherwise
+        parts.append(f'<p class="faint"><code>{visible(item.item_id)}</code></p>')
+    return f'<th colspan="{span}">{"".join(parts)}{_facts(item, own)}</th>'
 
 
 def _picture(item: Item, place: int, url: str, labelled: bool) -> str:
@@ -195,7 +201,7 @@ def _cell(unit: UnitPart, row: int, same: Mapping[tuple[int, int], str], headlin
 def _unit(unit: UnitPart, headline: str) -> str:
     common = _common(unit.items)
     shown = ["title"] if "title" in common else common
-    facts = _facts(msgspec.structs.replace(unit.items[0], references=()), shown) if common else ""
+    facts = _in_common(unit.items[0], shown) if common else ""
     several = len(unit.items) > 1
     head = "".join(
         _item(item, urls, common, 1 if several else 2)

@@ -50,6 +50,8 @@ nav { font-size: .88em; line-height: 1.9; } nav a { margin-right: .7em; color: v
 nav a.bad { color: var(--bad); }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: 0 .5rem; margin: .2rem 0 0;
   font-size: .88em; }
+dl.facts { grid-template-columns: fit-content(9rem) minmax(0, 1fr); font-size: .92em; }
+dl.facts dd { overflow-wrap: anywhere; } dl.facts details { font-size: 1em; }
 dt { color: var(--faint); } dd { margin: 0; } .which { display: none; }
 @media (max-width: 46rem) { body { padding: .7rem; } section { padding: .6rem .7rem; }
   table { min-width: 0; } table, thead, tbody, tr, th, td { display: block; width: auto !important; }

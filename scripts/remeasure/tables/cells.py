@@ -86,6 +86,14 @@ def columns(cells: Mapping[CellKey, Cell]) -> list[str]:
     return [*_NUMBER, *also, *_ANSWERS, *failed_answers.columns(cells), *counts, *_ORIGIN, *method]
 
 
+def failures_filed(cell: Cell) -> dict[str, int | None]:
+    """Return the failures as the file has them: what a judge did is null where there is none."""
+    return {
+        name: None if cell.score.judge is None and name.startswith("judge_") and not count else count
+        for name, count in failures(cell).items()
+    }
+
+
 def failures(cell: Cell) -> dict[str, int]:
     """Return the cell's failures by class, zeros included; classes may overlap (cut off and unreadable).
 
@@ -194,7 +202,7 @@ def row(
         **_number(cell, metric, settings),
         "n_answers": score.n_answers,
         "answered": score.statuses.get("answered", 0),
-        **failures(cell),
+        **failures_filed(cell),
         "share_without_answer": settings.filed(without_answer(cell)),
         "failed_share": settings.filed(limits.failed_share(score)),
         "n_words_mean": decimals(score.n_words_mean, 2),

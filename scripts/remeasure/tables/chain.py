@@ -83,6 +83,8 @@ class Provenance(Record, kw_only=True):
     """Record path to note, for every stage that occurs in a chain."""
     over_limit: OverLimit | None = None
     """Cells with more failed answers than the study allows."""
+    comparability: str = ""
+    """Whether the table may be compared with the paper."""
 
 
 class Made(NamedTuple):

@@ -49,10 +49,10 @@ def columns(cells: Cells) -> list[str]:
     return [_column(role, kind) for role in ("reader", "judge") for kind in classes(cells, role)]
 
 
-def columns_of(score: Score, cells: Cells) -> dict[str, int]:
-    """Return the counts of one cell by those names."""
+def columns_of(score: Score, cells: Cells) -> dict[str, int | None]:
+    """Return the counts of one cell by those names; null for those of a judge where there is none."""
     return {
-        _column(role, kind): n
+        _column(role, kind): None if role == "judge" and score.judge is None and not n else n
         for role in ("reader", "judge")
         for kind, n in by_class(score, role, classes(cells, role)).items()
     }

@@ -23,12 +23,22 @@ _WORDS = {
 }
 
 
-def failure_words(cell: Cell) -> list[str]:
-    """Return the failures that a cell has, one text per class; of many the largest two."""
-    found = sorted(((count, name) for name, count in failures(cell).items() if count), reverse=True)
+def failure_words(cell: Cell) -> tuple[list[str], list[str]]:
+    """Return the failures that a cell has, one text per class: the reader's (of many two), the judge's.
+
+    A judge's failure is one of the cell only where the headline needs the judge: it is a verdict there.
+    """
+    score = cell.score
+    by_judge = {
+        "judge_failed": score.verdicts.get("judge_failed", 0),
+        "judge_unreadable": score.verdicts_strict.get("judge_unreadable", 0),
+    }
+    by_reader = {name: count for name, count in failures(cell).items() if name not in by_judge}
+    found = sorted(((count, name) for name, count in by_reader.items() if count), reverse=True)
     shown = found if len(found) <= 3 else found[:2]
     words = [f"{count} {_WORDS.get(name, name)}" for count, name in shown]
-    return words + ([f"{sum(count for count, _ in found[2:])} others"] if len(found) > 3 else [])
+    words += [f"{sum(count for count, _ in found[2:])} others"] if len(found) > 3 else []
+    return words, [f"{count} {_WORDS[name]}" for name, count in by_judge.items() if count]
 
 
 def _note(axes: Any, place: int, down_pt: float, text: str, colour: str) -> None:
@@ -70,7 +80,7 @@ def _bar(axes: Any, place: int, cell: Cell, metric: str, reach: float, settings:
     )
     n_all = cell.score.n
     _note(axes, place, 4, f"n {number.n}" + ("" if number.n == n_all else f"/{n_all}"), FAINT)
-    _note(axes, place, 14, "\n".join(failure_words(cell)), ALARM)
+    _note(axes, place, 14, "\n".join(sum(failure_words(cell), [])), ALARM)
 
 
 def _panel(axes: Any, row: Place, cells: Cells, published: Printed, settings: TableSettings) -> None:

@@ -1,6 +1,6 @@
 """Model by model: a panel of conditions for every bench, and one of their differences with a line at zero."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from remeasure.tables import figure_scale, wide
@@ -28,6 +28,9 @@ AXIS_IN = 1.3
 VALUES_IN = 1.02
 """Room for value, n and failures, right of every axis."""
 GAP_IN = 0.1
+FAILED_PT = 6.3
+EDGE = 0.07
+"""Share of an axis beyond either end, so that a mark at an end does not touch what stands beside it."""
 ROW_IN = 0.44
 TITLE_IN = 0.52
 """Room for a panel's title and metric, above its axis."""
@@ -53,8 +56,8 @@ def _line_in(line: Sequence[Panel]) -> float:
 def _foot(settings: TableSettings) -> list[str]:
     text = (
         "Headline metric of each bench. Lines: 95 % intervals; rings: strict reading. Beside each point: "
-        "value, and units in its denominator (pairs for differences); in red what failed, "
-        "nothing where nothing did."
+        "value, and units in its denominator (pairs for differences); in red what failed, below it the "
+        "judge where the metric needs one; nothing where nothing did."
     )
     return wrapped(text, (WIDTH_IN - 2 * LEFT_IN) * PT_PER_IN, FOOT_PT, 2)
 
@@ -106,23 +109,27 @@ def _beside(
     )
 
 
-def _numbers(axes: Any, place: int, value: str | None, n: int, failed: Sequence[str]) -> None:
-    """Write value and n beside a row, and what failed below them."""
-    up = 4.5 if failed else 0.0
+def _numbers(axes: Any, place: int, value: str | None, n: int, failed: Iterable[Sequence[str]]) -> None:
+    """Write value and n beside a row, and below them what failed: the reader's answers, then the judge's."""
+    kinds = zip(failed, ("failures", "judge failures"), strict=False)
+    lines = [fitting(words, together) for words, together in kinds if words]
+    up = 4.5 * len(lines)
     _beside(axes, place, (37, up), value or "–", "right", 8.2, INK)
     _beside(axes, place, (41, up), f"n {n:,}", "left", 6.8, FAINT)
-    if failed:
-        _beside(axes, place, (7, -6.5), _fitting(failed), "left", 6.3, ALARM)
+    for number, line in enumerate(lines):
+        _beside(axes, place, (7, up - 11 - 8 * number), line, "left", FAILED_PT, ALARM)
 
 
-def _fitting(failed: Sequence[str]) -> str:
-    """Return what failed in one line: all classes, or the largest and how many others."""
-    room = (VALUES_IN - 0.06) * PT_PER_IN
-    text = ", ".join(failed)
-    if width_pt(text, 6.3) > room:
-        n_others = sum(int(words.split()[0]) for words in failed[1:])
-        text = f"{failed[0]}, {n_others} others"
-    return text
+def fitting(failed: Sequence[str], together: str) -> str:
+    """Return what failed in one line that fits: all classes, the largest and how many others, or how many."""
+    room = (VALUES_IN - 7 / PT_PER_IN) * PT_PER_IN
+    counts = [int(words.split()[0]) for words in failed]
+    texts = [", ".join(failed)]
+    if len(failed) > 1:
+        texts += [f"{failed[0]}, {sum(counts[1:])} others", f"{sum(counts)} {together}"]
+    text = next((one for one in texts if width_pt(one, FAILED_PT) <= room), texts[-1])
+    (line,) = wrapped(text, room, FAILED_PT, 1)
+    return line
 
 
 def _name(axes: Any, place: int, text: str) -> None:
@@ -211,7 +218,8 @@ def _panel(axes: Any, panel: Panel, cells: Cells, contrasts: Contrasts, settings
             annotation_clip=False,
             **style,
         )
-    axes.set_xlim(scale.low, scale.high)
+    beyond = EDGE * (scale.high - scale.low)
+    axes.set_xlim(scale.low - beyond, scale.high + beyond)
     axes.set_ylim(panel.n_rows - 0.5, -0.5)
     axes.set_xticks(scale.ticks, scale.words)
     axes.set_yticks([])

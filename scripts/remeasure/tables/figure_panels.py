@@ -75,7 +75,7 @@ def summary(cells: Cells, contrasts: Contrasts, settings: TableSettings) -> str:
 def _condition_words(cell: Cell, metric: str, settings: TableSettings) -> str:
     title = settings.title_of("arm", cell.key.arm)
     text = f"{title} {wide.printed(cell, metric, settings) or 'none graded'}"
-    failed = failure_words(cell)
+    failed = sum(failure_words(cell), [])
     return f"{text} ({', '.join(failed)})" if failed else text
 
 

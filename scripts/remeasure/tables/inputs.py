@@ -56,6 +56,8 @@ class Cell:
     strata: dict[str, Strata]
     weights: dict[str, dict[str, np.ndarray]]
     """By metric and reading, where a score may count more than once: shape (n,), float64."""
+    left_out: dict[str, int]
+    """Units that are not in the strict denominator of the headline, by the grader's reason."""
 
     def weights_of(self, metric: str, reading: str) -> np.ndarray | None:
         """Return how often each unit's score counts; None for once."""
@@ -100,6 +102,7 @@ class _Columns:
     strata: dict[str, _Codes] = field(default_factory=dict)
     differ: Counter = field(default_factory=Counter)
     counts: Counter = field(default_factory=Counter)
+    left_out: Counter = field(default_factory=Counter)
     lost: list[Lost] = field(default_factory=list)
     graders: set[str] = field(default_factory=set)
     units: Any = field(default_factory=hashlib.sha256)
@@ -123,6 +126,8 @@ class _Columns:
         for metric, value in scores_of(line.published, headline).items():
             self.differ[metric] += value != strict.get(metric)
         self.counts.update(line.counts)
+        if line.strict.score is None:
+            self.left_out[line.strict.reason] += 1
         self.lost += [Lost(line.item_id, one) for one in line.failed]
         self.graders.add(line.grader)
         self.n += 1
@@ -181,6 +186,7 @@ def load_cell(score_path: Path, graded_path: Path, if_none: Mapping[str, float |
         groups=columns.groups.array,
         scores=scores,
         weights=weights,
+        left_out=dict(columns.left_out),
         strata={
             name: Strata(tuple(codes.places), codes.array) for name, codes in sorted(columns.strata.items())
         },

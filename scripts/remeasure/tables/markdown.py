@@ -4,15 +4,15 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from remeasure import showing
 from remeasure.records import Stage
-from remeasure.tables import cells as cell_rows
 from remeasure.tables import wide
 from remeasure.tables.breakdown import Part
+from remeasure.tables.comparability import comparability
 from remeasure.tables.contrasts import Contrast
 from remeasure.tables.drift import Drift
 from remeasure.tables.inputs import Cell
 from remeasure.tables.markdown_differences import differences
 from remeasure.tables.markdown_drift import drift_sections
-from remeasure.tables.markdown_failures import failed_answers, footnotes, lengths
+from remeasure.tables.markdown_failures import failed_answers, footnotes, left_out, lengths
 from remeasure.tables.markdown_numbers import explained, number_table, paper_layout
 from remeasure.tables.markdown_parts import counts, strata
 from remeasure.tables.markdown_stages import fewer, told
@@ -24,25 +24,10 @@ Cells = Mapping[CellKey, Cell]
 Printed = Mapping[NumberKey, Published]
 
 
-def comparability(cells: Cells, published: Printed, settings: TableSettings) -> str:
-    """Say in one sentence whether the table may be compared with the paper."""
-    fields = sorted(
-        {
-            field
-            for key, there in published.items()
-            if key.cell in cells
-            for field in cell_rows.differing(cells[key.cell].score, there, settings)
-        }
-    )
-    if settings.not_comparable:
-        differs = ", ".join(fields or sorted(settings.not_comparable))
-        run = showing.markdown(settings.run_title)
-        return f"**Not comparable with the paper: {run}** (differs in {differs})."
-    if not published:
-        return "There is no published value to compare with."
-    if fields:
-        return f"Some cells are not comparable with the paper; they differ in {', '.join(fields)}."
-    return "The protocol fields on record are those of the paper."
+def _comparable(cells: Cells, published: Printed, settings: TableSettings) -> str:
+    said, because = comparability(cells, published, settings)
+    text = showing.markdown(said)
+    return " ".join(filter(None, [f"**{text}**" if settings.not_comparable else text, because]))
 
 
 def _head(cells: Cells, settings: TableSettings) -> str:
@@ -90,7 +75,7 @@ def render(
         _head(first, settings) + "\n",
         *notes,
         *fewer(stages),
-        comparability(cells, published, settings) + "\n",
+        _comparable(cells, published, settings) + "\n",
         *filter(None, [warning(servers, settings)]),
         paper_layout(first, settings),
         *footnotes(first, settings),
@@ -103,6 +88,7 @@ def render(
         *counts(first, settings),
         "## Failures\n",
         *failed_answers(cells, settings),
+        *left_out(first, settings),
         lengths(cells, settings),
         *told(stages),
     ]

@@ -1,7 +1,8 @@
 """The differences between two cells, as text."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
+from remeasure import showing
 from remeasure.tables.contrasts import Contrast
 from remeasure.tables.markdown_text import (
     axes_of,
@@ -56,7 +57,14 @@ def contrast_table(contrasts: Sequence[Contrast], axis: str, settings: TableSett
     header = [*axis_names(fixed), *(["Contrast"] if named else [axis.capitalize(), "Against"])]
     header += ["Metric"] if several else []
     n_text = len(header)
-    header += ["Points", "95 % interval", "Pairs", "Higher : lower", "McNemar p"]
+    units = {settings.unit_of(contrast.metric) for contrast in contrasts}
+    header += [
+        "Points" if units == {"percent"} else "Difference",
+        "95 % interval",
+        "Pairs",
+        "Higher : lower",
+        "McNemar p",
+    ]
     header += ["Sign p"] if any(one.sign_p is not None for one in contrasts) else []
     header += ["Holm p", "Strict", "95 % interval, strict", "Pairs, strict"]
     return grid(header, rows, n_text)
@@ -70,6 +78,24 @@ def _explained(contrasts: Sequence[Contrast], settings: TableSettings) -> str:
         if _called(contrast)
     }
     return "\n".join(lines) + "\n" if lines else ""
+
+
+def _own_denominators(contrasts: Sequence[Contrast], settings: TableSettings) -> list[str]:
+    """Say what the pairs are of metrics that not every unit of the headline has; nothing without any."""
+    headline = {(one.first, one.second): one.published.n_pairs for one in contrasts if one.is_headline}
+    own = [
+        settings.metric(one.metric).title
+        for one in contrasts
+        if one.published.n_pairs < headline.get((one.first, one.second), 0)
+    ]
+    if not own:
+        return []
+    return [f"Of {_listed(dict.fromkeys(own))}, pairs are the units that have the metric on both sides.\n"]
+
+
+def _listed(words: Iterable[str]) -> str:
+    *most, last = map(showing.markdown, words)
+    return f"{', '.join(most)} and {last}" if most else last
 
 
 def differences(contrasts: Sequence[Contrast], settings: TableSettings) -> list[str]:
@@ -103,4 +129,5 @@ def differences(contrasts: Sequence[Contrast], settings: TableSettings) -> list[
         parts += [contrast_table(main, axis, settings)] if main else []
         parts += ["Other metrics:\n"] if main and other else []
         parts += [contrast_table(other, axis, settings)] if other else []
+        parts += _own_denominators([*main, *other], settings)
     return parts

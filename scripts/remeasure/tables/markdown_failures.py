@@ -13,6 +13,10 @@ Cells = Mapping[CellKey, Cell]
 
 MAX_CELLS_NAMED = 10
 """Tables of at most this many cells say the length of answers for each."""
+MAX_REASONS = 5
+"""So many reasons of a cell are named."""
+MAX_REASON = 100
+"""Characters of a reason."""
 MAX_ITEMS = 20
 """So many items that failed in several cells are named."""
 _UNREAD = ("unreadable", "judge_failed", "judge_unreadable")
@@ -45,6 +49,26 @@ def failed_answers(cells: Cells, settings: TableSettings) -> list[str]:
     parts = [_reader_table(cells, lost, settings)] if lost else ["Every request was answered.\n"]
     parts += _again(failures.again(cells), settings)
     return [*parts, *([_unread_table(cells, read, settings)] if read else [])]
+
+
+def left_out(cells: Cells, settings: TableSettings) -> list[str]:
+    """Return a sentence on the units that the strict reading leaves out, by reason; nothing without any."""
+    rows = [
+        f"{_called(key, settings)}: {sum(cell.left_out.values()):,} of {cell.score.n:,} "
+        f"({_reasons(cell.left_out)})"
+        for key, cell in cells.items()
+        if cell.left_out
+    ]
+    if not rows:
+        return []
+    return [f"The strict reading leaves units out of its headline: {showing.markdown('; '.join(rows))}.\n"]
+
+
+def _reasons(counts: Mapping[str, int]) -> str:
+    found = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+    words = [f"{n:,} × {reason[:MAX_REASON]}" for reason, n in found[:MAX_REASONS]]
+    rest = sum(n for _, n in found[MAX_REASONS:])
+    return ", ".join([*words, *([f"{rest:,} for other reasons"] if rest else [])])
 
 
 def _called(key: CellKey, settings: TableSettings) -> str:

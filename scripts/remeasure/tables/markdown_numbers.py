@@ -15,6 +15,14 @@ Cells = Mapping[CellKey, Cell]
 Printed = Mapping[NumberKey, Published]
 
 
+UNDEFINED = "undefined: "
+_WHY = {
+    "undefined: all alike": "all scores are the same number",
+    "undefined: nothing graded": "nothing was graded",
+    "undefined: one group": "all units belong to one group",
+}
+
+
 def paper_layout(cells: Cells, settings: TableSettings) -> str:
     """Return the paper's layout with the grader beside every row."""
     marks = failure_marks(cells)
@@ -52,11 +60,9 @@ def number_table(cells: Cells, published: Printed, settings: TableSettings) -> s
     also = cell_rows.further_readings(cells)
     several = len(settings.metrics) > 1
     recall = any(cell.score.recall_at_k is not None for cell in cells.values())
+    printed = bool(published)
     rows = []
-    shown = {metric.name for metric in settings.shown}
-    for key in wide.numbers(cells, settings):
-        if key.metric not in shown:
-            continue
+    for key in _shown(cells, settings):
         cell, there = cells[key.cell], published.get(key)
         metric = cell.score.metrics[key.metric]
         found = [metric.also.get(name) for name in also]
@@ -77,15 +83,27 @@ def number_table(cells: Cells, published: Printed, settings: TableSettings) -> s
                 ),
                 f"{metric.n_differ:,}",
                 *([settings.scaled(cell.score.recall_at_k) or "–"] if recall else []),
-                (decimals(there.value, settings.decimals_of(key.metric)) or "") if there else "–",
+                *([_paper(there, key.metric, settings)] if printed else []),
                 cell_rows.verdict(cell, key.metric, there, settings).verdict,
             ]
         )
     header = [*axis_names(axes), *(["Metric"] if several else []), "Value", "95 % interval"]
     header += ["Strict", "95 % interval, strict", *map(_reading, also), "Graded", "Graded, strict"]
     header += [f"Graded, {name}" for name in also] + ["Differ"]
-    header += [*(["Recall"] if recall else []), "Paper", "Verdict"]
+    header += [*(["Recall"] if recall else []), *(["Paper"] if printed else []), "Verdict"]
     return grid(header, rows, len(axes) + several)
+
+
+def _shown(cells: Cells, settings: TableSettings) -> list[NumberKey]:
+    """Return the numbers that the page shows: cell by cell, metrics in the order of the layout."""
+    place = {metric.name: number for number, metric in enumerate(settings.shown)}
+    found = [key for key in wide.numbers(cells, settings) if key.metric in place]
+    cell = {key: number for number, key in enumerate(cells)}
+    return sorted(found, key=lambda key: (cell[key.cell], place[key.metric]))
+
+
+def _paper(there: Published | None, metric: str, settings: TableSettings) -> str:
+    return (decimals(there.value, settings.decimals_of(metric)) or "") if there else "–"
 
 
 def _reading(name: str) -> str:
@@ -94,8 +112,7 @@ def _reading(name: str) -> str:
 
 def explained(cells: Cells, settings: TableSettings) -> str:
     """Return the sentences before the table of all numbers."""
-    metrics = [metric for cell in cells.values() for metric in cell.score.metrics.values()]
-    methods = sorted({metric.published.interval_method for metric in metrics})
+    methods = _methods(cells, settings)
     ks = sorted({cell.score.k for cell in cells.values() if cell.score.k is not None})
     also = cell_rows.further_readings(cells)
     units = "units" if any(cell.score.n_answers != cell.score.n for cell in cells.values()) else "items"
@@ -116,4 +133,19 @@ def explained(cells: Cells, settings: TableSettings) -> str:
             "*Recall* is the share of items with a page that holds the answer among the first "
             f"{', '.join(map(str, ks))} retrieved."
         )
-    return " ".join([*parts, f"Intervals: {'; '.join(methods)}."])
+    return " ".join([*parts, *methods])
+
+
+def _methods(cells: Cells, settings: TableSettings) -> list[str]:
+    """Return how the intervals shown were made, and why some are undefined."""
+    found = set()
+    for key in _shown(cells, settings):
+        metric = cells[key.cell].score.metrics[key.metric]
+        found |= {metric.published.interval_method, metric.strict.interval_method}
+    known = sorted(name for name in found if not name.startswith(UNDEFINED))
+    reasons = sorted(found.difference(known))
+    parts = [f"Intervals: {'; '.join(known)}."] if known else []
+    if reasons:
+        whys = [_WHY.get(name, name.removeprefix(UNDEFINED)) for name in reasons]
+        parts.append(f"*undefined*: there is no interval where {' or '.join(whys)}.")
+    return parts

@@ -68,14 +68,31 @@ def _stratum_value(part: Part, settings: TableSettings) -> str:
 
 
 def counts(cells: Cells, settings: TableSettings) -> list[str]:
-    """Return what the graders counted further, cell by cell; nothing where they did not."""
-    names = cell_rows.counted(cells)
-    if not names:
+    """Return what the graders counted further, a table per bench of what is there; or nothing."""
+    benches = dict.fromkeys(key.bench for key in cells)
+    tables = [
+        _counted({key: cell for key, cell in cells.items() if key.bench == bench}, settings)
+        for bench in benches
+    ]
+    found = [table for table in tables if table]
+    if not found:
         return []
+    return ["## Also counted\n", "What is 0 in all cells of a bench is left out.\n", *found]
+
+
+def _counted(cells: Cells, settings: TableSettings) -> str:
+    """Return the counts of one bench that are not 0 everywhere; empty where all are."""
     axes = axes_of(settings)
+    counted = [cell.score.counts for cell in cells.values()]
+    names = [name for name in cell_rows.counted(cells) if any(counts.get(name) for counts in counted)]
+    if not names:
+        return ""
     rows = [
-        [*titles(key, axes, settings), *(f"{cell.score.counts.get(name, 0):,}" for name in names)]
+        [
+            *titles(key, axes, settings),
+            *(f"{cell.score.counts[name]:,}" if name in cell.score.counts else "–" for name in names),
+        ]
         for key, cell in cells.items()
     ]
     header = [*axis_names(axes), *(name.replace("_", " ").capitalize() for name in names)]
-    return ["## Also counted\n", grid(header, rows, len(axes))]
+    return grid(header, rows, len(axes))

@@ -1,7 +1,9 @@
 """What the stages behind a table were told and what they counted, as text."""
 
 from collections.abc import Iterable
+from pathlib import Path
 
+from remeasure import showing
 from remeasure.records import Stage
 
 _LISTS = ("index_images", "index_tables")
@@ -35,17 +37,22 @@ def told(stages: Iterable[Stage]) -> list[str]:
         )
         if stage.stage in _LISTS:
             said += ". Counted: " + ", ".join(
-                f"{name.replace('_', ' ')} {count:,}" for name, count in sorted(stage.counts.items())
+                f"{name.replace('_', ' ')} {count:,}" for name, count in sorted(stage.counts.items()) if count
             )
-        lines[f"{_TOLD[stage.stage]}: {said}.\n"] = None
+        lines[f"{_TOLD[stage.stage]}: {showing.markdown(said)}.\n"] = None
     return ["## Options\n", *lines] if lines else []
 
 
 def _option(value: object) -> str:
-    if isinstance(value, dict) and {"name", "sha256"} <= set(value):  # a file of the repository
-        return f"{value['name']} (SHA-256 {value['sha256'][:12]}…)"
+    if isinstance(value, dict) and "sha256" in value and {"name", "path"} & set(value):  # a file
+        name = value["name"] if "name" in value else Path(str(value["path"])).name
+        return f"{name} (SHA-256 {value['sha256'][:12]}…)" if value["sha256"] else f"{name} (any SHA-256)"
     if isinstance(value, dict | list) and not value:
         return "none"
+    if isinstance(value, dict):
+        return f"({', '.join(f'{name}: {_option(inner)}' for name, inner in sorted(value.items()))})"
+    if isinstance(value, list):
+        return f"({', '.join(map(_option, value))})"
     if isinstance(value, bool):
         return "on" if value else "off"
     return "not given" if value is None else str(value)
