@@ -11,7 +11,7 @@ import msgspec
 
 from remeasure import cli, images, jsonl, looking, provenance, studies, table_report, yaml_files
 from remeasure.errors import RemeasureError
-from remeasure.files import atomic_open
+from remeasure.files import Named, atomic_open
 from remeasure.options import decode
 from remeasure.progress import Progress
 from remeasure.records import Record
@@ -104,7 +104,9 @@ def _read(index: TableIndex, outs: dict[str, Path], store: Path) -> None:
         warnings.simplefilter(
             "ignore"
         )  # Pillow warns of large and of odd files; what matters is in the report
-        streams = {name: opened.enter_context(atomic_open(out, "wb")) for name, out in outs.items()}
+        streams = {
+            name: Named(opened.enter_context(atomic_open(out, "wb")), out) for name, out in outs.items()
+        }
 
         def members():
             yield from index.read(streams, progress.add)
@@ -143,7 +145,7 @@ def main(argv=None) -> int:
         help="the index files, in order, and the store of images",
     )
     parser.add_argument("--record", type=Path, required=True, help="stage record, JSON")
-    return cli.run(parser, work, argv)
+    return cli.run(parser, work, argv, kept="the tables are read from the start")
 
 
 if __name__ == "__main__":

@@ -21,15 +21,22 @@ _OF_THE_SURROUNDINGS = (
 )
 # "Temporary failure, try again" in sysexits.h: no success (0), no mistake of the user (2).
 TO_BE_CONTINUED = 75
-_TOLD = "told to end before it was done; finished items are kept, the same command goes on"
+_TOLD = "told to end before it was done; {kept}, the same command goes on"
 
 
 def run(
     parser: argparse.ArgumentParser,
     work: Callable[[argparse.Namespace], None],
     argv: Sequence[str] | None = None,
+    kept: str = "finished items are kept",
 ) -> int:
     """Parse ``argv``, set up logging to standard error and call ``work``.
+
+    Args:
+        parser: the script's own arguments.
+        work: the script.
+        argv: null: those of the process.
+        kept: what the next call finds of one that was ended early.
 
     Returns:
         0 on success, 2 for a mistake that the user can repair (printed as one line), 75 after SIGTERM (the
@@ -59,14 +66,14 @@ def run(
         place = error.filename or "a file"
         print(
             f"error: {place}: cannot be written ({error.strerror}); make room or make it writable, then "
-            "rerun: finished items are kept",
+            f"rerun: {kept}",
             file=sys.stderr,
         )
         return 2
     except (ToBeContinued, Terminated) as reason:
-        print(f"to be continued: {str(reason) or _TOLD}", file=sys.stderr)
+        print(f"to be continued: {str(reason) or _TOLD.format(kept=kept)}", file=sys.stderr)
         return TO_BE_CONTINUED
     except KeyboardInterrupt:
-        print("interrupted; finished items are kept, the same command goes on", file=sys.stderr)
+        print(f"interrupted; {kept}, the same command goes on", file=sys.stderr)
         return 130
     return 0

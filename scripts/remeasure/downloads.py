@@ -5,6 +5,7 @@ next try. Its hash decides in the end: a part of another content is noticed ther
 """
 
 import contextlib
+import errno
 import fcntl
 import http.client
 import logging
@@ -74,12 +75,31 @@ def fetch(wanted: Wanted, patience: Patience | None = None) -> None:
 
     Raises:
         RemeasureError: an address that is not allowed, no connection, a status that will not change, another
-            size or hash than expected, a file that is too large, no room, another process at the same file.
+            size or hash than expected, a file that is too large, no room, a folder that cannot be written,
+            another process at the same file.
     """
     patience = patience or Patience()
     if problem := addresses.problem_of(wanted.url):
         raise RemeasureError(f"{wanted.out}: {problem}; correct {addresses.LIST}")
+    try:
+        _fetch(wanted, patience)
+    except OSError as error:  # of the folder and the files in it: connections have their own
+        raise RemeasureError(
+            f"{error.filename or wanted.part}: cannot be written ({error.strerror}); make room, make it "
+            f"writable or correct --out, then rerun: {_kept(wanted.part)}"
+        ) from None
+
+
+def _kept(part: Path) -> str:
+    with contextlib.suppress(OSError):
+        return f"{_size(part)} bytes are kept"
+    return "nothing is kept"
+
+
+def _fetch(wanted: Wanted, patience: Patience) -> None:
     check_disk(wanted.out.parent, wanted.size_bytes or 0)
+    if wanted.out.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(wanted.out))
     with _alone(wanted.part):
         begin = time.monotonic()
         was_continued = _receive(wanted, patience)

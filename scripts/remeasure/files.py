@@ -13,6 +13,8 @@ from typing import IO, BinaryIO
 
 from remeasure.errors import RemeasureError
 
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
 
 @contextlib.contextmanager
 def atomic_path(target: Path) -> Iterator[Path]:
@@ -36,8 +38,37 @@ def atomic_path(target: Path) -> Iterator[Path]:
         os.umask(umask)
         temporary.chmod(0o666 & ~umask)  # mkstemp makes files private; shared folders need the usual mode
         os.replace(temporary, target)
+    except OSError as error:
+        _name(error, target)
+        raise
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _name(error: OSError, path: Path) -> None:
+    """Say which file there was no room for, where the error does not; others may be of what was read."""
+    if error.filename is None and error.errno in _NO_ROOM:
+        error.filename = str(path)
+
+
+class Named:
+    """A stream whose errors of a full disk name its file.
+
+    Args:
+        stream: what is written to.
+        path: what it is called.
+    """
+
+    def __init__(self, stream: BinaryIO, path: Path) -> None:
+        self._stream, self._path = stream, path
+
+    def write(self, data: bytes) -> int:
+        """Write bytes."""
+        try:
+            return self._stream.write(data)
+        except OSError as error:
+            _name(error, self._path)
+            raise
 
 
 @contextlib.contextmanager

@@ -90,6 +90,11 @@ class Plan(AskingPlan):
         place = self.folder / "runs" / f"{run}.yaml"
         found = settings.convert(settings.merge(plain, over.get(bench, {})), settings.Bench, place)
         settings.check_bench(found, self.study(study), f"{place}: studies.{study}.benches.{bench}")
+        if found.index != self.study(study).benches[bench].index:
+            raise RemeasureError(
+                f"{place}: studies.{study}.benches.{bench}.index: {found.index!r}, the study says "
+                f"{self.study(study).benches[bench].index!r}; a run cannot change it: take it out"
+            )
         return found
 
     # -- corpus --------------------------------------------------------------------------------------------
@@ -489,7 +494,7 @@ class Plan(AskingPlan):
         cells = self.cells_of(table)
         name = cells[0].study
         study, here = self.study(name), self.study_run(run, name)
-        self._check_contrasts(name)
+        self.check_contrasts(name)
         benches = {cell.bench: self.bench(run, name, cell.bench) for cell in cells}
         found = layout.of_table(cells, study, benches, here)
         return {
@@ -516,13 +521,14 @@ class Plan(AskingPlan):
         own = self.study_run(run, study).max_failed_share
         return self.study(study).max_failed_share if own is None else own
 
-    def _check_contrasts(self, study: str) -> None:
-        """Stop at an arm that is to be compared and has no cell in any table.
+    def check_contrasts(self, study: str) -> None:
+        """Stop at arms that are to be compared and cannot be: one has no cell, or they share no bench.
 
         Raises:
-            RemeasureError: names the pair and the arm.
+            RemeasureError: names the pair, and the arm where one has no cell.
         """
-        asked = {cell.arm for cell in self.cells if cell.study == study}
+        cells = [cell for cell in self.cells if cell.study == study]
+        asked = {cell.arm for cell in cells}
         for pair in self.study(study).compared:
             for arm in (pair.first, pair.second):
                 if arm not in asked:
@@ -530,6 +536,16 @@ class Plan(AskingPlan):
                         f"{self.folder}/studies/{study}.yaml: contrasts: [{pair.first}, {pair.second}]: arm "
                         f"{arm!r} has no cell in {self.folder}/cells.tsv; take the pair out or add the cells"
                     )
+            first, second = (
+                {(cell.table, cell.bench) for cell in cells if cell.arm == arm}
+                for arm in (pair.first, pair.second)
+            )
+            if first.isdisjoint(second):
+                raise RemeasureError(
+                    f"{self.folder}/studies/{study}.yaml: contrasts: [{pair.first}, {pair.second}]: stand "
+                    f"together in no bench of a table in {self.folder}/cells.tsv, so there is nothing to "
+                    "subtract; take the pair out or correct its arms"
+                )
 
     def _bootstrap(self, study: str) -> dict[str, int]:
         return {"n": self.study(study).bootstrap_samples, "seed": BOOTSTRAP_SEED}

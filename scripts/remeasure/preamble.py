@@ -65,9 +65,28 @@ def check_run(run: str, plan: Plan) -> None:
     _check_models(run, plan, made, place)
     _check_adapted(run, plan, made, place)
     _check_corpora(run, plan, made, place)
+    for study in plan.studies():
+        if study in plan.run(run).studies:  # a run may leave out whole studies
+            plan.check_contrasts(study)
+            _check_arms(run, plan, study)
     for cell in plan.cells:
-        if cell.study in plan.run(run).studies:  # a run may leave out whole studies
+        if cell.study in plan.run(run).studies:
             _check_cell(run, plan, cell, made, place)
+
+
+def _check_arms(run: str, plan: Plan, study: str) -> None:
+    """Let a study whose messages take options of arms look at them (``check_arm``)."""
+    check = getattr(studies.load(study, "messages"), "check_arm", None)
+    for cell in plan.cells if check else ():
+        if cell.study == study:
+            file = plan.index_file(study, cell.bench) if plan.study(study).index else ""
+            grader = plan.bench(run, study, cell.bench).grader
+            try:
+                check(plan.study(study).arms[cell.arm].options, file, grader)
+            except RemeasureError as error:
+                raise RemeasureError(
+                    f"{plan.folder}/studies/{study}.yaml: arms.{cell.arm} in benches.{cell.bench}: {error}"
+                ) from None
 
 
 def _check_models(run: str, plan: Plan, made: set[str], place: str) -> None:
@@ -150,15 +169,20 @@ def _check_options(check: Callable[[dict], Any], options: dict, place: str, cell
         raise RemeasureError(f"{place} or config/studies/{cell.study}.yaml: {error}") from None
 
 
+def _check_index(study: str, given: dict, told: dict[str, Any]) -> None:
+    """Check options of an index, and those of one that is made from tables against its files."""
+    module = studies.load(study, "index")
+    options = convert(given, module.Settings, Path("options of index"))
+    if "tables" in told:
+        module.check(options, told["tables"])
+
+
 def _check_cell(run: str, plan: Plan, cell: Cell, made: set[str], place: str) -> None:
     here, study = plan.study_run(run, cell.study), plan.study(cell.study)
     corpus = plan.corpus_name(run, cell.study, cell.bench)
     if here.items is None and study.index:
         told = plan.index(run, cell.study)
-        kind = studies.load(cell.study, "index").Settings
-        _check_options(
-            lambda given: convert(given, kind, Path("options of index")), told["options"], place, cell
-        )
+        _check_options(lambda given: _check_index(cell.study, given, told), told["options"], place, cell)
         tables = plan.tables_of(run, cell.study).values()
         for source in tables or [plan.source(run, cell.study)]:
             if source not in made and not Path(source).exists():

@@ -530,6 +530,9 @@ def load_study(folder: Path, name: str) -> Study:
         _known("arm", pair.first, study.arms, f"{path}: contrasts")
         _known("arm", pair.second, study.arms, f"{path}: contrasts")
     _check_pairs([(pair.first, pair.second) for pair in study.compared], f"{path}: contrasts")
+    named = [pair.name for pair in study.compared if pair.name is not None]
+    if doubled := [name for name in dict.fromkeys(named) if named.count(name) > 1]:
+        raise RemeasureError(f"{path}: contrasts: name {doubled[0]!r} stands twice; rename one")
     return study
 
 

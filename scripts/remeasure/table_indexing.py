@@ -8,7 +8,7 @@ The index module of such a study has ``Settings`` (the options of its index; wit
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, Protocol
 
 from remeasure import data_tables, jsonl
 from remeasure.data_tables import Columns, Table, TableRow
@@ -52,6 +52,13 @@ class Reader(Protocol):
         """Return what is wrong with a number of rows: found, expected, where it may come from, what to do."""
 
 
+class Out(Protocol):
+    """Where lines go."""
+
+    def write(self, data: bytes, /) -> int:
+        """Write bytes."""
+
+
 class _Seen:
     """What was found in one table."""
 
@@ -89,7 +96,7 @@ class TableIndex:
         self._odd: Counter[str] = Counter()
         self._problems: list[Problem] = []
 
-    def read(self, outs: Mapping[str, BinaryIO], done: Callable[[int], None]) -> Iterator[tuple[str, bytes]]:
+    def read(self, outs: Mapping[str, Out], done: Callable[[int], None]) -> Iterator[tuple[str, bytes]]:
         """Read all tables; yield name and bytes of every image, each content once, and write lines meanwhile.
 
         Args:
@@ -104,7 +111,7 @@ class TableIndex:
                 self._wrong(seen, str(error))
 
     def _table(
-        self, file: str, table: Table, out: BinaryIO, done: Callable[[int], None]
+        self, file: str, table: Table, out: Out, done: Callable[[int], None]
     ) -> Iterator[tuple[str, bytes]]:
         seen, asked = self._seen[file], self._reader.columns(file)
         seen.columns = table.columns
@@ -122,7 +129,10 @@ class TableIndex:
                 out.write(line + b"\n")
             del row  # before the next one is made
         expected = self._expected.get(file)
-        if expected is not None and seen.n_rows != expected:
+        if seen.n_rows == seen.excluded.total():
+            said = f"all {seen.n_rows} rows are excluded" if seen.n_rows else "has no row below its header"
+            self._wrong(seen, f"{said}: there is nothing to ask; put rows there, or correct `exclude`")
+        elif expected is not None and seen.n_rows != expected:
             self._wrong(seen, self._reader.on_count(file, seen.n_rows, expected))
 
     def _row(self, file: str, row: TableRow) -> bytes | None:
@@ -134,14 +144,16 @@ class TableIndex:
             self._wrong(seen, problem, row, index, column)
 
         index: str | None = None
+        place = seen.columns.index(ID_COLUMN)
+        index = row.cells[place] if place < len(row.cells) else None
+        if index is not None and index in self._exclude:
+            seen.excluded[index] += 1
+            return None
         if (problem := data_tables.row_problem(row, seen.columns)) is not None:
             wrong(None, problem)
             return None
         cells = dict(zip(seen.columns, row.cells, strict=True))
-        index = cells[ID_COLUMN]
-        if index in self._exclude:
-            seen.excluded[index] += 1
-            return None
+        assert index is not None  # there are as many cells as columns
         if index in seen.rows_of:
             wrong(ID_COLUMN, f"stands already in row {seen.rows_of[index]}; ids must be unique")
         seen.rows_of.setdefault(index, row.number)

@@ -227,10 +227,15 @@ class _Known:
         """Return what is put for an expression.
 
         Raises:
-            RemeasureError: nothing is said about it, or it is formatted in a way of its own.
+            RemeasureError: nothing is said about it, or it has a conversion or a format.
         """
         spelled = _spelled(node.value)
-        if node.conversion != -1 or node.format_spec is not None or spelled not in self._known:
+        if node.conversion != -1 or node.format_spec is not None:
+            raise RemeasureError(
+                f"{self.where}: expression {spelled[:80]!r} has a conversion (!r, !s, !a) or a format (:…), "
+                "which are not supported: it is another file, or needs a rule of its own"
+            )
+        if spelled not in self._known:
             raise RemeasureError(
                 f"{self.where}: expression {spelled[:80]!r} is not known"
                 f"{did_you_mean(spelled[:80], self._known)}; known: {', '.join(self._known) or 'none'}; "

@@ -321,3 +321,47 @@ def test_only_https_and_this_computer_are_addresses(url, problem):
 def test_a_secret_in_an_address_is_never_told():
     # Signed addresses carry their key behind the question mark.
     assert addresses.said("https://u:secret@cdn.org/f?X-Signature=secret#secret") == "https://cdn.org/f"
+
+
+# -- places that cannot be written ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("out", ["file/x.bin", "folder", "taken.bin"])
+def test_a_place_that_cannot_be_written_is_one_line(server, tmp_path, capsys, out):
+    (tmp_path / "file").write_text("no folder")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "taken.bin.part").mkdir()
+    words = ["--url", server.url, "--sha256", SHA256, "--out", str(tmp_path / out)]
+    assert fetch_url.main(words) == 2
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert said.startswith(f"error: {tmp_path}/{out.split('/')[0]}") and "cannot be written (" in said
+    assert "Traceback" not in said and server.ranges == []
+
+
+def test_a_full_disk_keeps_what_has_come(server, tmp_path):
+    words = ["--url", server.url, "--sha256", SHA256, "--out", str(tmp_path / "file.bin")]
+    command = f'ulimit -f 100; exec {sys.executable} {SCRIPTS}/fetch_url.py "$@"'  # 100 KiB a file
+    done = subprocess.run(["bash", "-c", command, "-", *words], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.splitlines()[-1] == (
+        f"error: {part(tmp_path)}: cannot be written (File too large); make room, make it writable or "
+        "correct --out, then rerun: 102400 bytes are kept"
+    )
+    assert fetch_url.main(words) == 0 and (tmp_path / "file.bin").read_bytes() == DATA
+    assert server.ranges == [None, "bytes=102400-"]
+
+
+@pytest.mark.parametrize("size_bytes", [len(DATA), None])
+def test_a_server_that_always_sends_another_part_is_asked_from_the_start(server, fetch, tmp_path, size_bytes):
+    part(tmp_path).write_bytes(DATA[:1000])
+    server.behave = lambda nth: "elsewhere"
+    assert fetch(size_bytes=size_bytes).read_bytes() == DATA
+    assert server.ranges == ["bytes=1000-", None] and not part(tmp_path).exists()
+
+
+def test_an_empty_part_of_a_killed_process_goes_with_the_next(server, fetch, tmp_path):
+    part(tmp_path).touch()
+    server.behave = lambda nth: "status 404" if nth == 1 else "ok"
+    assert "status 404" in failed(fetch) and not part(tmp_path).exists()
+    part(tmp_path).touch()
+    assert fetch().read_bytes() == DATA and not part(tmp_path).exists()

@@ -127,11 +127,14 @@ ODD_TEXTS = [
 
 
 def test_every_text_comes_through_as_it_is(tmp_path):
-    rows = [diagnosis_row(n, context=text, question=text, answer=text) for n, text in enumerate(ODD_TEXTS)]
+    # An answer needs a letter or digit.
+    rows = [
+        diagnosis_row(n, context=text, question=text, answer=f"a{text}") for n, text in enumerate(ODD_TEXTS)
+    ]
     assert run(tmp_path, rows, [evidence_row(task_type="", row_key=" ")]) == 0
     found = lines(tmp_path / "diagnosis.jsonl")
     assert [(one["context"], one["question"], one["answer"]) for one in found] == [
-        3 * (t,) for t in ODD_TEXTS
+        (t, t, f"a{t}") for t in ODD_TEXTS
     ]
     assert lines(tmp_path / "evidence.jsonl")[0]["task_type"] is None
     assert lines(tmp_path / "evidence.jsonl")[0]["joined"]["row_key"] == " "
@@ -217,6 +220,51 @@ def test_excluded_rows_count_as_rows_and_are_shown_with_their_reason(tmp_path, c
     assert "index 'gone' is excluded (was bad), but there is no such row: correct `exclude`" in said
 
 
+@pytest.mark.parametrize("cut", ["t1-2\tonly two", "t1-2" + 9 * "\tx"])
+def test_a_row_with_the_wrong_number_of_cells_can_be_excluded(tmp_path, cut):
+    table = tsv([diagnosis_row(1)]) + f"{cut}\n".encode()
+    assert run(tmp_path, table, [evidence_row()]) == 2
+    ((row, index, column, said),) = problems(tmp_path)
+    assert (row, index, column) == (2, "t1-2", None) and "cells, the header has 9" in said
+    assert run(tmp_path, table, [evidence_row()], {"diagnosis.jsonl": 2}, {"t1-2": "a tab is lost"}) == 0
+    assert report(tmp_path)["excluded"][0]["rows"] == {"diagnosis.jsonl": 1}
+
+
+def test_a_row_whose_index_cannot_be_read_cannot_be_excluded(tmp_path):
+    row = diagnosis_row(1)
+    moved = {name: row[name] for name in [*(name for name in row if name != "index"), "index"]}
+    table = tsv([moved]) + b"t1-2\tx\n"
+    assert run(tmp_path, table, [evidence_row()], exclude={"t1-2": "a tab is lost"}) == 2
+    assert problems(tmp_path)[0][:2] == (2, None)
+
+
+def test_a_table_without_rows_is_one_sentence(tmp_path, capsys):
+    said = ": there is nothing to ask; put rows there, or correct `exclude`"
+    header = tsv([diagnosis_row()]).splitlines(keepends=True)[0]
+    assert run(tmp_path, header, [evidence_row()], {"diagnosis.jsonl": 300}) == 2
+    assert problems(tmp_path) == [(None, None, None, "has no row below its header" + said)]
+    exclude = {"t1-1": "bad", "t1-2": "bad"}
+    assert run(tmp_path, [diagnosis_row(1), diagnosis_row(2)], [evidence_row()], exclude=exclude) == 2
+    assert problems(tmp_path) == [(None, None, None, "all 2 rows are excluded" + said)]
+    assert not (tmp_path / "diagnosis.jsonl").exists()
+
+
+@pytest.mark.parametrize(("what", "named"), [("image", "images.zip"), ("context", "diagnosis.jsonl")])
+def test_a_full_disk_is_one_line_that_names_the_file_and_keeps_nothing(tmp_path, what, named):
+    noise = np.random.default_rng(1).integers(0, 256, (99, 99, 3), dtype=np.uint8)
+    row = diagnosis_row(**{what: images(deep(noise)) if what == "image" else "a" * 29_000})
+    for name, rows in (("t1.tsv", [row]), ("t2.tsv", [evidence_row()])):
+        (tmp_path / name).write_bytes(tsv(rows))
+    command = f'ulimit -f 20; exec {sys.executable} {SCRIPTS}/index_tables.py "$@"'  # 20 KiB a file
+    done = subprocess.run(["bash", "-c", command, "-", *WORDS], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.splitlines()[-1] == (
+        f"error: {named}: cannot be written (File too large); make room or make it writable, then rerun: the "
+        "tables are read from the start"
+    )
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["t1.tsv", "t2.tsv"]
+
+
 @pytest.mark.parametrize(
     ("table", "said"),
     [
@@ -230,8 +278,11 @@ def test_excluded_rows_count_as_rows_and_are_shown_with_their_reason(tmp_path, c
             "column 'index' is missing (did you mean 'Index'?)",
         ),
         (tsv([evidence_row()]), "column 'answer' is missing"),  # tables in the wrong order
-        (tsv([diagnosis_row()]) + b"short\trow\n", "t1.tsv row 2 (line 3): has 2 cells, the header has 9"),
-        (tsv([diagnosis_row(context="a\0b")]), "t1.tsv row 1 (line 2): column 'context' holds a NUL"),
+        (
+            tsv([diagnosis_row()]) + b"short\trow\n",
+            "t1.tsv row 2 (line 3, index 'short'): has 2 cells, the header",
+        ),
+        (tsv([diagnosis_row(context="a\0b")]), "(line 2, index 't1-1'): column 'context' holds a NUL"),
         (tsv([diagnosis_row()]) + b'x\t"open\n', "t1.tsv line 3: the row that begins here is no table row"),
         (b"", "t1.tsv: is empty, expected a header and rows"),
         (

@@ -14,7 +14,7 @@ from remeasure.fingerprint import SCRIPTS
 from remeasure.plan import Plan
 from remeasure.prompts import PromptFiles
 from remeasure.records import ImageRef, Item, Response
-from remeasure.studies.mrarebench_messages import judge_messages, messages
+from remeasure.studies.mrarebench_messages import check_arm, judge_messages, messages
 
 CONFIG = SCRIPTS.parent / "config"
 PLAN = Plan(CONFIG)
@@ -235,6 +235,34 @@ def test_options_that_are_no_condition_are_one_line(options, said):
     with pytest.raises(RemeasureError, match="of an arm: ") as caught:
         messages(case(), NOTHING, cell)
     assert said in str(caught.value)
+
+
+FD = {"findings": True, "basis": "images"}
+
+
+@pytest.mark.parametrize(
+    ("options", "file", "grader", "said"),
+    [
+        ({"diagnosis": True}, "diagnosis.jsonl", "judge_rubric", "index diagnosis.jsonl is of the diagnosis"),
+        (
+            {"diagnosis": True},
+            "evidence.jsonl",
+            "ranked_list",
+            "grader ranked_list is of the diagnosis track",
+        ),
+        (FD, "evidence.jsonl", "judge_ranked_list", "use diagnosis.jsonl, or an arm of the other track"),
+        (FD, "diagnosis.jsonl", "judge_rubric", "use ranked_list or judge_ranked_list, or an arm"),
+    ],
+)
+def test_an_arm_of_the_other_track_is_one_line(options, file, grader, said):
+    with pytest.raises(RemeasureError) as caught:
+        check_arm(options, file, grader)
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize("grader", ["ranked_list", "judge_ranked_list", "em"])
+def test_an_arm_of_its_own_track_is_taken(grader):
+    check_arm(FD, "diagnosis.jsonl", grader)  # of a grader that is not known here nothing is said
 
 
 @pytest.mark.parametrize(

@@ -143,12 +143,19 @@ def test_without_a_findings_block_the_row_is_refused(cell, said):
         ("null", ()),
         ("None", ()),
         ("NA; B", ("NA", "B")),
-        ("['A', 'B']", ("['A', 'B']",)),
+        ("[A]; B", ("[A]", "B")),
         ("__import__('os').getcwd()", ("__import__('os').getcwd()",)),
     ],
 )
 def test_aliases(cell, names):
     assert aliases(cell) == names
+
+
+@pytest.mark.parametrize("cell", ["['A', 'B']", " [ 'A'", '["A", "B"', "('A', 'B')"])
+def test_aliases_in_the_spelling_of_a_programme_are_refused(cell):
+    # Section 2: what is no JSON is parted at `;`: one alias with brackets and quotes.
+    assert aliases(cell) == Broken('begins like a list and is no JSON; write ["A", "B"] or A; B')
+    assert [column for column, _ in read(diagnosis_row(answer_aliases=cell))[1]] == ["answer_aliases"]
 
 
 @pytest.mark.parametrize(
@@ -169,6 +176,12 @@ def test_aliases(cell, names):
 )
 def test_image_ids(cell, ids):
     assert image_ids(cell) == ids
+
+
+def test_digits_of_other_scripts_are_refused():
+    said = "names image '\\uff13', which is not written with digits 0 to 9"
+    assert image_ids("1, \uff13").problem == said
+    assert read(evidence_row(decisive_image_ids="\u0663"))[1][0][0] == "decisive_image_ids"
 
 
 def test_an_id_of_thousands_of_digits_is_refused():
@@ -212,9 +225,85 @@ def test_an_item_without_a_required_point_is_refused(cell, said):
 
 
 @pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ('{"point": NaN}', "entry 1: point is nan (float), expected text"),
+        ('{"point": true}', "entry 1: point is True (bool), expected text"),
+        ('{"point": ["a"]}', "entry 1: point is a list, expected text"),
+        ('{"point": {"a": 1}}', "entry 1: point is an object, expected text"),
+        ('{"point": "a", "image": Infinity}', "entry 1: image is inf (float), expected text"),
+        ('{"point": "a", "image": false}', "entry 1: image is False (bool), expected text"),
+        ('{"point": "a", "image": [1, 2]}', "entry 1: image is a list, expected text"),
+        ('{"point": "a", "category": 3}', "entry 1: category is 3 (int), expected text"),
+        ('{"point": "a", "credit": true}', "entry 1: credit is True (bool), expected text"),
+    ],
+)
+def test_points_of_another_kind_than_text_are_refused(entry, said):
+    cell = f'[{entry}, {{"point": "b", "credit": "required"}}]'
+    assert points(cell) == Broken(said)
+    assert read(evidence_row(acceptable_evidence_points=cell))[1] == [("acceptable_evidence_points", said)]
+
+
+@pytest.mark.parametrize("n", [0, 3])
+def test_a_required_point_about_an_image_that_is_not_there_is_refused(n):
+    cell = json.dumps([point("a mass"), point("a cyst", f"Image {n}")])
+    said = f"has a required point about image {n}, there are images 1 to 2"
+    assert read(evidence_row(acceptable_evidence_points=cell))[1] == [("acceptable_evidence_points", said)]
+    optional = json.dumps([point("a mass"), point("a cyst", f"Image {n}", "optional")])
+    assert read(evidence_row(acceptable_evidence_points=optional))[1] == []
+
+
+@pytest.mark.parametrize("answer", ["-", " ?! ", "\u2026"])
+def test_an_answer_without_a_letter_or_digit_is_refused(answer):
+    ((column, said),) = read(diagnosis_row(answer=answer))[1]
+    assert column == "answer" and "without a letter or digit nothing can match it" in said
+
+
+@pytest.mark.parametrize(
+    ("second", "said"),
+    [
+        ("Fabry disease", "label 2 ('Fabry disease') holds final_diagnosis, and NoDx shows it, too"),
+        ("CT of FABRY  disease.", "holds final_diagnosis"),
+        ("\uff26abry disease", "holds final_diagnosis"),  # a full-width F
+        ("Fabry\u00a0disease", "holds final_diagnosis"),
+        ("Fab\u200bry disease", "holds a line break, a control character or one without width"),
+        ("A\nB", "holds a line break"),
+        ("A\tB", "a control character"),
+        ("A\u2028B", "holds a line break"),
+        ("x" * 41, "has 41 characters, at most 40 are shown"),
+        ("image 1", "label 2 ('image 1') is that of image 1, too"),
+    ],
+)
+def test_labels_that_tell_the_diagnosis_or_cannot_be_shown_are_refused(second, said):
+    cell = json.dumps([{"public_slot": "Image 1"}, {"public_slot": second}])
+    ((column, found),) = read(evidence_row(image_slot_map=cell))[1]
+    assert column == "image_slot_map" and said in found
+
+
+def test_a_label_that_stands_in_for_none_is_its_own_too():
+    row = evidence_row(image_slot_map='[{"public_slot": "Image 2"}, {}]')
+    assert "label 2 ('Image 2') is that of image 1, too" in read(row)[1][0][1]
+    row = evidence_row(image_slot_map=json.dumps([{"public_slot": "x" * 40}, {}]))
+    assert [one.label for one in read(row)[0].images] == ["x" * 40, "Image 2"]
+
+
+@pytest.mark.parametrize("name", ["Fab\u200bry dis\u00adease", "\uff26abry disease", "FABRY\u2003DISEASE"])
+def test_names_are_folded_before_they_are_looked_for(name):
+    assert text.names("Fabry disease", f"a case of {name}")
+    assert text.names(name, "a case of Fabry disease")
+    context = f"Established diagnosis: Fabry disease. A man with {name}"
+    assert text.leak(context, "Fabry disease") == "still holds final_diagnosis after the NoDx cut"
+    assert text.names("Sjo\u0308gren", "Sj\u00f6gren's") and not text.names("Fabry", "Fab ry")
+
+
+@pytest.mark.parametrize(
     ("cell", "found"),
     [
         ("", ("Image 1", "Image 2")),
+        ('[{"public_slot": null}, {}]', ("Image 1", "Image 2")),
+        ('[{}, {"public_slot": NaN}]', Broken("slot 2: public_slot is nan (float), expected text")),
+        ('[{"public_slot": 1}, {}]', Broken("slot 1: public_slot is 1 (int), expected text")),
+        ('[{"public_slot": ["A"]}, {}]', Broken("slot 1: public_slot is a list, expected text")),
         ('[{"public_slot": " Panel A "}, {"other": 1}]', ("Panel A", "Image 2")),
         ('[{"public_slot": "Image 1"}]', Broken("names 1 slots, the row has 2 images")),
         ("[{}, {}, {}]", Broken("names 3 slots, the row has 2 images")),
@@ -389,6 +478,19 @@ def test_what_the_published_reading_makes_of_cells_is_counted():
         "published reading: column index is read as numbers: ids with zeros or a sign in front change": 1,
         "published reading: images have a label of figure_mapping": 1,
     }
+
+
+def test_what_is_used_although_it_is_no_text_is_counted():
+    cell = json.dumps([point("a mass"), point("a cyst", 2)])
+    slots = '[{"public_slot": null}, {}]'
+    assert facts(evidence_row(acceptable_evidence_points=cell, image_slot_map=slots)) == {
+        "evidence points name their image by a number alone, which belongs to no image": 1,
+        "published reading: images whose public_slot is null are called 'None'": 1,
+    }
+    said = "further names that are no text stand as Python writes them"
+    assert facts(diagnosis_row(answer_aliases='["A", null, 3]')) == {said: 2}
+    assert facts(diagnosis_row(answer_aliases='{"A": 1}')) == {said: 1}
+    assert facts(diagnosis_row(answer_aliases="A; B"), diagnosis_row(answer_aliases="")) == {}
 
 
 def test_what_the_published_reading_makes_of_evidence_rows_is_counted():

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from remeasure import settings
+from remeasure.errors import RemeasureError
 from remeasure.plan import Plan
 from remeasure.preamble import check_run
 from remeasure.preflight import cluster, data
@@ -121,3 +123,98 @@ def test_estimates_know_how_long_answers_and_replies_are(plan):
     # A study that says nothing leaves the settings of its estimates as they were.
     plain = PLAN.estimate_judge("paper", "pixelrag", "sqa")
     assert not {"answer_tokens", "judged_tokens"} & plain.keys()
+
+
+# -- mistakes that show before anything runs -----------------------------------------------------------------
+
+STUDY = "config/studies/mrarebench.yaml"
+LC = "options: {findings: false, basis: images}}"
+FD = "options: {findings: true, basis: images}}"
+NODX = "options: {diagnosis: false}}"
+EVIDENCE_INDEX = "index: evidence.jsonl"
+
+
+@pytest.fixture
+def refused(plan, tmp_path):
+    """Change the study by replacing a text, and the run; return what planning says."""
+
+    def called(old: str = "", new: str = "", more: str = "") -> str:
+        text = (ROOT / STUDY).read_text()
+        assert text.count(old) == 1 or not old
+        (tmp_path / STUDY).write_text(text.replace(old, new) if old else text)
+        with pytest.raises(RemeasureError) as caught:
+            check_run("mine", plan_of(plan, MINE.replace("{reader: mine}", f"{{reader: mine{more}}}")))
+        assert str(caught.value).isprintable()
+        return str(caught.value)
+
+    return called
+
+
+def plan_of(plan, text: str) -> Plan:
+    settings.load_study.cache_clear()
+    return plan(text)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (FD, "options: {finding: true, basis: images}}", "arms.fd in benches.diagnosis: options"),
+        (FD, "options: {findings: true}}", "missing required field `basis`"),
+        (FD, "options: {findings: true, basis: image}}", "Invalid enum value 'image'"),
+        (FD, "options: {findings: 1, basis: images}}", "Expected `bool`, got `int`"),
+        (FD, "options: {findings: true, basis: images, diagnosis: true}}", "unknown field `"),
+        (FD, "}", "arms.fd in benches.diagnosis: options {} of an arm: "),
+        (NODX, "options: {diagnosys: false}}", "arms.nodx in benches.evidence: options"),
+        (
+            FD,
+            NODX,
+            "arms.fd in benches.diagnosis: index diagnosis.jsonl is of the diagnosis track, the arm has "
+            "options of the evidence track; use evidence.jsonl, or an arm of the other track",
+        ),
+        (
+            EVIDENCE_INDEX,
+            "index: diagnosis.jsonl",
+            "arms.img in benches.evidence: index diagnosis.jsonl is of the diagnosis track",
+        ),
+        (
+            "{diagnosis.jsonl: 300",
+            "{diagnoses.jsonl: 300",
+            "index.options.expected: 'diagnoses.jsonl' is no index file that is made from a table (did you "
+            "mean 'diagnosis.jsonl'?)",
+        ),
+        ("similarity_tokenizer:", "similarity_tokeniser:", "options of grader judge_rubric: "),
+        ("name: delta_vis", "name: delta_sub", "contrasts: name 'delta_sub' stands twice; rename one"),
+        (
+            "{first: lc, second: to,",
+            "{first: lc, second: txt,",
+            "contrasts: [lc, txt]: stand together in no bench of a table in",
+        ),
+    ],
+)
+def test_a_mistake_in_the_study_shows_at_planning(refused, old, new, said):
+    assert said in refused(old, new)
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (
+            ", index: {expected: {evidence.json: 3}}",
+            "index.options.expected: 'evidence.json' is no index file",
+        ),
+        (", benches: {evidence: {index: diagnosis.jsonl}}", "a run cannot change it: take it out"),
+        (
+            ", benches: {diagnosis: {grader: judge_rubric}}",
+            "arms.fd in benches.diagnosis: grader judge_rubric is of the evidence track",
+        ),
+        (", benches: {evidence: {files: {more: a}}}", "options of grader judge_rubric: "),
+    ],
+)
+def test_a_mistake_in_the_run_shows_at_planning(refused, more, said):
+    assert said in refused(more=more)
+
+
+def test_a_contrast_whose_arm_has_no_cell_shows_at_planning(refused, tmp_path, plan):
+    path = tmp_path / "config" / "cells.tsv"
+    path.write_text(path.read_text().replace("mrarebench\tdiagnosis\tto\tmrarebench\n", ""))
+    assert "contrasts: [lc, to]: arm 'to' has no cell in" in refused()

@@ -111,8 +111,8 @@ def test_a_place_that_is_not_there_or_not_clear_is_one_line(where, said):
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        ("x = f'{y!r}'", "expression 'y' is not known"),
-        ("x = f'{y:>3}'", "expression 'y' is not known"),
+        ("x = f'{y!r}'", "expression 'y' has a conversion (!r, !s, !a) or a format (:…), which are not"),
+        ("x = f'{y:>3}'", "expression 'y' has a conversion (!r, !s, !a) or a format (:…), which are not"),
         ("x = f'{f\"{y}\"}'", "is not known"),
         ("x = f'{(lambda: y)()}'", "is not known"),
         ("x = 'a' 'b' % y", "is a BinOp, expected texts"),
@@ -253,3 +253,10 @@ def test_a_prompt_that_only_one_of_the_two_files_names_is_told(tmp_path):
     (folder / "elsewhere.yaml").write_text(f"a: {{path: results/sources/a.txt, sha256: {'f' * 64}}}\n")
     with pytest.raises(RemeasureError, match="taken.yaml: b stand only there or only in elsewhere.yaml"):
         taken.settings(tmp_path, "s", "published", "0" * 64)
+
+
+@pytest.mark.parametrize("body", ["x = f'{y!s}'", "x = f'{y:03d}'", "x = f'{y=}'"])
+def test_a_conversion_of_a_known_expression_is_no_spelling_mistake(body):
+    with pytest.raises(RemeasureError, match="which are not supported") as caught:
+        text_of(f"class C:\n def f(self):\n  {body}\n", taken.Place(at="C.f", value="x", places={"y": "y"}))
+    assert "did you mean" not in str(caught.value)

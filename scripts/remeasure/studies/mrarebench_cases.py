@@ -5,14 +5,15 @@ Source:
 """
 
 import re
-from collections.abc import Mapping
-from typing import Literal
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
 
 from remeasure import roundtrip
 from remeasure.files import sha256_bytes
 from remeasure.held_images import Held
 from remeasure.items import ITEM_ID
 from remeasure.records import Record
+from remeasure.rubrics.points import rubric_of
 
 
 class DiagnosisCase(Record, kw_only=True, tag_field="track", tag="diagnosis"):
@@ -99,3 +100,16 @@ def group(index: str, cells: Mapping[str, str]) -> str:
     """
     found = (cells.get(name, "").strip() for name in GROUP_COLUMNS)
     return next((value for value in found if value not in roundtrip.MISSING), index)
+
+
+def has_word(name: str) -> bool:
+    """Return whether a name has a letter or a digit."""
+    return any(one.isalnum() for one in name)
+
+
+def wrong_image(found: Iterable[Mapping[str, Any]], n_images: int) -> str | None:
+    """Return which required point is about an image that there is not; null where none is."""
+    for point in rubric_of(found).required:
+        if point.image is not None and not 1 <= point.image <= n_images:
+            return f"has a required point about image {point.image}, there are images 1 to {n_images}"
+    return None

@@ -14,7 +14,7 @@ from remeasure.eight_bits import is_deep
 from remeasure.roundtrip import MISSING
 from remeasure.studies import mrarebench_text
 from remeasure.studies.mrarebench_cases import DiagnosisCase, EvidenceCase
-from remeasure.studies.mrarebench_rows import FINDINGS, parsed
+from remeasure.studies.mrarebench_rows import FINDINGS, Broken, parsed
 
 _READS = "published reading: "
 _MISSING: dict[str, str] = {
@@ -62,6 +62,11 @@ class Facts:
             self._counts[f"{_READS}{said}"] += len(deep)
 
     def _diagnosis(self, cells: Mapping[str, str], case: DiagnosisCase) -> None:
+        cell = cells["answer_aliases"]
+        names = [] if cell in MISSING else parsed(cell)
+        names = names if isinstance(names, list) else [names]
+        if n := sum(not isinstance(name, str | Broken) for name in names):
+            self._counts["further names that are no text stand as Python writes them"] += n
         if FINDINGS in cells and (n := mrarebench_text.findings_block(cells[FINDINGS]).n_skipped):
             self._counts["findings without text, or told twice, are left out"] += n
         if n := _labelled(cells.get("figure_mapping", ""), case):
@@ -71,6 +76,10 @@ class Facts:
         entries = parsed(cells["acceptable_evidence_points"])
         if n := len(entries) - len(case.points):
             self._counts["evidence points without text are left out"] += n
+        if n := sum(type(entry.get("image")) is int for entry in entries if isinstance(entry, dict)):
+            self._counts["evidence points name their image by a number alone, which belongs to no image"] += n
+        if n := _null_labels(cells.get("image_slot_map", "")):
+            self._counts[f"{_READS}images whose public_slot is null are called 'None'"] += n
         outside = [number for number in case.supporting if not 1 <= number <= len(case.images)]
         self._counts["supporting ids name an image that there is not"] += bool(outside)
         if not mrarebench_text.names(case.diagnosis, mrarebench_text.cut_off(case.context)):
@@ -107,6 +116,12 @@ class _Numbers:
             self.n_changed += cell[0] == "+" or (digits != "0" and digits[0] == "0")
         else:
             self.n_other += 1
+
+
+def _null_labels(cell: str) -> int:
+    """Return how many slots have a label of null, which we take for none."""
+    entries = parsed(cell) if cell.strip() else []
+    return sum("public_slot" in entry and entry["public_slot"] is None for entry in entries)
 
 
 def _labelled(cell: str, case: DiagnosisCase) -> int:

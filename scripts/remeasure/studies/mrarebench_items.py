@@ -12,7 +12,7 @@ import msgspec
 from remeasure.errors import RemeasureError
 from remeasure.records import ImageRef, Item, Record
 from remeasure.studies import mrarebench_text
-from remeasure.studies.mrarebench_cases import DiagnosisCase, EvidenceCase
+from remeasure.studies.mrarebench_cases import DiagnosisCase, EvidenceCase, has_word, wrong_image
 
 Row = DiagnosisCase | EvidenceCase
 """What a line of an index file is, for the stage."""
@@ -130,11 +130,15 @@ def _own_diagnosis(item: Item) -> _DiagnosisMeta:
         raise _refused(item, "meta.findings is empty, expected the imaging findings, or null")
     if not item.references:
         raise _refused(item, "has no references, expected the diagnosis and its other names")
+    if not has_word(item.references[0]):
+        raise _refused(item, f"its first reference {ascii(item.references[0])} has no letter and no digit")
     return meta
 
 
 def _own_evidence(item: Item) -> _EvidenceMeta:
     meta, n_images = _decoded(item, _EvidenceMeta), len(item.images)
+    if item.references:
+        raise _refused(item, f"has {len(item.references)} references, which nothing reads; take them out")
     for name in ("context", "diagnosis", "rationale"):
         if not getattr(meta, name).strip():
             raise _refused(item, f"meta.{name} is empty")
@@ -146,13 +150,18 @@ def _own_evidence(item: Item) -> _EvidenceMeta:
         raise _refused(item, "meta.points has one without text")
     if not any(point.credit == "required" for point in meta.points):
         raise _refused(item, f"none of its {len(meta.points)} points is required, expected at least one")
+    if (said := wrong_image(map(msgspec.structs.asdict, meta.points), n_images)) is not None:
+        raise _refused(item, f"meta.points {said}")
     labels = [f"Image {n}" for n in range(1, n_images + 1)] if meta.labels is None else meta.labels
-    if len(labels) != n_images or meta.n_images not in (None, n_images) or not all(map(str.strip, labels)):
+    if len(labels) != n_images or meta.n_images not in (None, n_images):
         raise _refused(
             item,
             f"has {n_images} images, {len(labels)} labels and meta.n_images {meta.n_images}; expected as "
-            "many of each, and no empty label",
+            "many of each",
         )
-    if outside := [number for number in meta.decisive if not 1 <= number <= n_images]:
-        raise _refused(item, f"meta.decisive names image {outside[0]}, there are 1 to {n_images}")
+    if (said := mrarebench_text.label_problem(labels, meta.diagnosis)) is not None:
+        raise _refused(item, f"meta.labels: {said.replace('final_diagnosis', 'meta.diagnosis')}")
+    for key, ids in (("decisive", meta.decisive), ("supporting", meta.supporting)):
+        if outside := [number for number in ids if not 1 <= number <= n_images]:
+            raise _refused(item, f"meta.{key} names image {outside[0]}, there are 1 to {n_images}")
     return msgspec.structs.replace(meta, labels=labels, n_images=n_images)

@@ -24,6 +24,10 @@ from remeasure.studies.mrarebench_text import without_diagnosis
 # What would break a line of JSON for readers that cut at every line end that Unicode knows.
 _LINE_ENDS = str.maketrans({"\x85": "\\u0085", "\u2028": "\\u2028", "\u2029": "\\u2029"})
 
+# What belongs to which track.
+_FILES = {"diagnosis.jsonl": "diagnosis", "evidence.jsonl": "evidence"}
+_GRADERS = {"ranked_list": "diagnosis", "judge_ranked_list": "diagnosis", "judge_rubric": "evidence"}
+
 
 class DiagnosisArm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Options of a condition of the diagnosis track."""
@@ -71,7 +75,7 @@ def messages(item: Item, evidence: Evidence, cell: Cell) -> list[dict[str, Any]]
     Raises:
         RemeasureError: options that are not those of a condition; an item that lacks what its track needs.
     """
-    arm = _arm(cell)
+    arm = _arm(cell.options)
     if isinstance(arm, DiagnosisArm):
         case = _read(item, item.meta, DiagnosisCase)
         if arm.findings and not case.findings:
@@ -90,13 +94,34 @@ def messages(item: Item, evidence: Evidence, cell: Cell) -> list[dict[str, Any]]
     return [{"role": "user", "content": [*(images if cell.images else ()), text_part(text)]}]
 
 
-def _arm(cell: Cell) -> DiagnosisArm | EvidenceArm:
-    kind = EvidenceArm if "diagnosis" in cell.options else DiagnosisArm
+def check_arm(options: dict[str, Any], file: str, grader: str) -> None:
+    """Check that an arm is a condition of its bench's track, before anything is asked.
+
+    Args:
+        options: of the arm.
+        file: the index file that the bench's items are made from.
+        grader: of the bench.
+
+    Raises:
+        RemeasureError: options of no condition; or arm, index file and grader are not of one track.
+    """
+    track = "evidence" if isinstance(_arm(options), EvidenceArm) else "diagnosis"
+    for what, value, others in (("index", file, _FILES), ("grader", grader, _GRADERS)):
+        if others.get(value, track) != track:
+            known = [name for name, of in others.items() if of == track]
+            raise RemeasureError(
+                f"{what} {value} is of the {others[value]} track, the arm has options of the {track} track; "
+                f"use {' or '.join(known)}, or an arm of the other track"
+            )
+
+
+def _arm(options: dict[str, Any]) -> DiagnosisArm | EvidenceArm:
+    kind = EvidenceArm if "diagnosis" in options else DiagnosisArm
     try:
-        return msgspec.convert(cell.options, kind)
+        return msgspec.convert(options, kind)
     except msgspec.ValidationError as error:
         raise RemeasureError(
-            f"options {json.dumps(cell.options, sort_keys=True)} of an arm: {error}; expected findings and "
+            f"options {json.dumps(options, sort_keys=True)} of an arm: {error}; expected findings and "
             "basis (diagnosis track), or diagnosis (evidence track): correct arms in "
             "config/studies/mrarebench.yaml"
         ) from None

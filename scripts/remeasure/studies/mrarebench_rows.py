@@ -23,7 +23,9 @@ from remeasure.studies.mrarebench_cases import (
     EvidenceCase,
     EvidencePoint,
     group,
+    has_word,
     item_id,
+    wrong_image,
 )
 from remeasure.table_indexing import Wrong
 from remeasure.table_report import shown
@@ -43,6 +45,8 @@ EVIDENCE_COLUMNS = Columns(
 # The words that the published reader takes for no ids.
 _NO_IDS = ("", "nan", "none", "null", "[]")
 _MAX_ID_DIGITS = 9
+# A list as Python or broken JSON writes it: parted by `;` it would be one name with brackets and quotes.
+_LIST_OF_ANOTHER_KIND = re.compile(r"\s*[\[(]\s*['\"]")
 
 
 class Broken(NamedTuple):
@@ -61,7 +65,7 @@ def parsed(cell: str) -> Any:
         return Broken(f"is no JSON ({error})" if cell.strip() else "is empty")
 
 
-def aliases(cell: str) -> tuple[str, ...]:
+def aliases(cell: str) -> tuple[str, ...] | Broken:
     """Return the accepted names of a cell: a JSON list, the text form of other JSON, else parted by ``;``.
 
     Raises:
@@ -75,6 +79,8 @@ def aliases(cell: str) -> tuple[str, ...]:
     try:
         found = json.loads(cell) if cell else []
     except ValueError:
+        if _LIST_OF_ANOTHER_KIND.match(cell):
+            return Broken('begins like a list and is no JSON; write ["A", "B"] or A; B')
         names = cell.split(";")
     else:
         names = [str(name) for name in (found if isinstance(found, list) else [found])]
@@ -85,18 +91,27 @@ def image_ids(cell: str) -> tuple[int, ...] | Broken:
     """Return the numbers in a cell, ascending; every run of digits is one."""
     text = cell.strip()
     runs = [] if text.lower() in _NO_IDS else re.findall(r"\d+", text)
+    if odd := [run for run in runs if not run.isascii()]:
+        return Broken(f"names image {shown(odd[0])}, which is not written with digits 0 to 9")
     if long := [run for run in runs if len(run) > _MAX_ID_DIGITS]:
         return Broken(f"names image {shown(long[0])}, which there cannot be")
     return tuple(sorted({int(run) for run in runs}))
 
 
 def points(cell: str) -> tuple[EvidencePoint, ...] | Broken:
-    """Return the evidence points of a cell; entries that are no objects, or have no text, are dropped."""
+    """Return the evidence points of a cell; entries that are no objects, or have no text, are dropped.
+
+    An image may be a number, which is used as text: the published reading does that, too.
+    """
     found = parsed(cell)
     if isinstance(found, Broken):
         return found
     if not isinstance(found, list):
         return Broken(f"is JSON of another kind ({type(found).__name__}), expected a list of points")
+    for number, entry in enumerate(found, start=1):
+        for key in ("point", "image", "credit", "category") if isinstance(entry, dict) else ():
+            if not _is_text(entry.get(key)) and not (key == "image" and type(entry[key]) is int):
+                return Broken(f"entry {number}: {key} is {_kind(entry[key])}, expected text")
     kept = [_point(entry) for entry in found if isinstance(entry, dict) and _text(entry, "point")]
     if not any(point.credit == "required" for point in kept):
         return Broken(f"has no required point among its {len(found)} entries, expected at least one")
@@ -117,6 +132,25 @@ def _text(entry: Mapping[str, Any], key: str) -> str:
     return str(entry.get(key) or "").strip()
 
 
+def _is_text(value: Any) -> bool:
+    """Return whether a value is text, or not given."""
+    return value is None or isinstance(value, str)
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, list | dict):
+        return "a list" if isinstance(value, list) else "an object"
+    return f"{value} ({type(value).__name__})"[:40]
+
+
+def _of_images(found: tuple[EvidencePoint, ...] | Broken, n_slots: int | None) -> Any:
+    """Refuse points about images that there are not, where it is known how many there are."""
+    if isinstance(found, Broken) or n_slots is None:
+        return found
+    said = wrong_image(map(msgspec.structs.asdict, found), n_slots)
+    return found if said is None else Broken(said)
+
+
 def labels(cell: str, n_slots: int | None) -> tuple[str, ...] | Broken:
     """Return the label of each image by a slot map; without one, or a word in it, the number of the slot."""
     found = parsed(cell) if cell.strip() else [{}] * (n_slots or 0)
@@ -124,6 +158,9 @@ def labels(cell: str, n_slots: int | None) -> tuple[str, ...] | Broken:
         return found
     if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
         return Broken("is no JSON list of objects with `public_slot`")
+    for number, entry in enumerate(found, start=1):
+        if not _is_text(entry.get("public_slot")):
+            return Broken(f"slot {number}: public_slot is {_kind(entry['public_slot'])}, expected text")
     if n_slots not in (None, len(found)):
         return Broken(f"names {len(found)} slots, the row has {n_slots} images")
     return tuple(_text(entry, "public_slot") or f"Image {n}" for n, entry in enumerate(found, start=1))
@@ -178,6 +215,12 @@ def _id(cells: Mapping[str, str], wrong: Wrong) -> str:
 def diagnosis_case(cells: Mapping[str, str], images: Images, wrong: Wrong) -> DiagnosisCase:
     """Return the case of a T1 row; of no use after ``wrong`` was told something."""
     texts = {name: _needed(cells, (name,), wrong) for name in ("question", "context", "answer")}
+    if texts["answer"] and not has_word(texts["answer"]):
+        wrong("answer", f"is {shown(texts['answer'])}: without a letter or digit nothing can match it")
+    names = aliases(cells["answer_aliases"])
+    if isinstance(names, Broken):
+        wrong("answer_aliases", names.problem)
+        names = ()
     findings = None
     if FINDINGS in cells:
         findings, problem, _ = mrarebench_text.findings_block(cells[FINDINGS])
@@ -188,7 +231,7 @@ def diagnosis_case(cells: Mapping[str, str], images: Images, wrong: Wrong) -> Di
         item_id=_id(cells, wrong),
         group=group(cells["index"], cells),
         findings=findings,
-        aliases=aliases(cells["answer_aliases"]),
+        aliases=names,
         images=row_images(cells, images, wrong).held,
         **texts,
     )
@@ -209,8 +252,10 @@ def evidence_case(cells: Mapping[str, str], images: Images, wrong: Wrong) -> Evi
     held, n_slots = row_images(cells, images, wrong)
     joined = {name: cells[name] or None for name in JOIN_COLUMNS if name in cells}
     made: dict[str, Any] = {
-        "acceptable_evidence_points": points(cells["acceptable_evidence_points"]),
-        "image_slot_map": labels(cells.get("image_slot_map", ""), n_slots),
+        "acceptable_evidence_points": _of_images(points(cells["acceptable_evidence_points"]), n_slots),
+        "image_slot_map": _without_name(
+            labels(cells.get("image_slot_map", ""), n_slots), texts["final_diagnosis"]
+        ),
         "decisive_image_ids": _within(image_ids(cells.get("decisive_image_ids", "")), n_slots),
         "supporting_image_ids": image_ids(cells.get("supporting_image_ids", "")),
     }
@@ -236,6 +281,14 @@ def evidence_case(cells: Mapping[str, str], images: Images, wrong: Wrong) -> Evi
         task_type=cells.get("task_type") or None,
         joined=joined,
     )
+
+
+def _without_name(found: tuple[str, ...] | Broken, diagnosis: str) -> tuple[str, ...] | Broken:
+    """Refuse labels that cannot be shown, or that tell the diagnosis."""
+    if isinstance(found, Broken):
+        return found
+    said = mrarebench_text.label_problem(found, diagnosis)
+    return found if said is None else Broken(said)
 
 
 def _within(ids: tuple[int, ...] | Broken, n_slots: int | None) -> tuple[int, ...] | Broken:

@@ -7,10 +7,16 @@ Source:
 
 import json
 import re
+import unicodedata
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 _CUT = re.compile(r"^\s*Established diagnosis:\s*[^.]*\.\s*", re.IGNORECASE)
 _OPENING = re.compile(r"\s*Established diagnosis:", re.IGNORECASE)
+MAX_LABEL_CHARS = 40
+# Control and format characters (zero-width ones among them), ends of lines and of paragraphs.
+_UNSEEN = ("Cc", "Cf", "Zl", "Zp")
+_WITHOUT_WIDTH = re.compile("[\u034f\u180b-\u180f\ufe00-\ufe0f]")
 
 
 def without_diagnosis(context: str) -> str:
@@ -67,13 +73,44 @@ def cut_off(context: str) -> str:
 
 
 def plain(text: str) -> str:
-    """Return a text as names are looked for: lower case, white space as one space, no stop at the end."""
-    return " ".join(text.casefold().split()).rstrip(". ")
+    """Return a text as names are looked for: lower case, white space as one space, no stop at the end.
+
+    What looks alike is alike: NFKC, without characters that have no width.
+    """
+    words = unicodedata.normalize("NFKC", text).casefold().split()
+    seen = "".join(one for one in " ".join(words) if unicodedata.category(one) != "Cf")
+    folded = unicodedata.normalize("NFKC", _WITHOUT_WIDTH.sub("", seen))
+    return " ".join(folded.split()).rstrip(". ")
 
 
 def names(diagnosis: str, text: str) -> bool:
     """Return whether a text holds the name of a diagnosis, whatever the case and the white space."""
     return plain(diagnosis) in plain(text)
+
+
+def label_problem(labels: Sequence[str], diagnosis: str) -> str | None:
+    """Return why the labels of a case's images cannot be shown; null where they can.
+
+    NoDx shows them, too.
+
+    Args:
+        labels: of all images, in their order.
+        diagnosis: the name that must not be told; empty where it is not known.
+    """
+    seen: dict[str, int] = {}
+    for number, label in enumerate(labels, start=1):
+        what = f"label {number} ({ascii(label[:MAX_LABEL_CHARS])})"
+        if not label.strip():
+            return f"label {number} is empty"
+        if any(unicodedata.category(one) in _UNSEEN for one in label):
+            return f"{what} holds a line break, a control character or one without width"
+        if len(label) > MAX_LABEL_CHARS:
+            return f"{what} has {len(label)} characters, at most {MAX_LABEL_CHARS} are shown"
+        if diagnosis and names(diagnosis, label):
+            return f"{what} holds final_diagnosis, and NoDx shows it, too"
+        if (other := seen.setdefault(plain(label), number)) != number:
+            return f"{what} is that of image {other}, too; each image needs its own"
+    return None
 
 
 class Findings(NamedTuple):
