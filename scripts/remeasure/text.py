@@ -4,6 +4,8 @@ import re
 import string
 
 ANSWER_LABEL = "Exact Answer: "
+SENTENCE_ENDS = re.compile(r"(?<=[.!?])\s+|\n+")
+"""What stands between two sentences: white space behind a full stop and the like, or ends of lines."""
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ANY_LABEL = re.compile(r"\bexact\s+answer[*_`\s]*:[*_`\s]*", re.IGNORECASE)

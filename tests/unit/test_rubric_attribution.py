@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from remeasure.rubrics.attribution import attribution, has_distractors, ids_of_cell, labelled, named
+from remeasure.rubrics.attribution import attribution, has_distractors, labelled, named
 
 
 @pytest.mark.parametrize(
@@ -96,24 +96,6 @@ def test_only_images_out_of_range_leave_precision_undefined():
     assert found["det_image_select_recall"] == 0
     assert found["det_image_attribution_hallucination_rate"] == 1
     assert "det_image_select_precision" not in found
-
-
-@pytest.mark.parametrize(
-    ("cell", "ids"),
-    [
-        ("[1, 3]", {1, 3}),
-        ("1;3", {1, 3}),
-        ("Image 1, Image 3", {1, 3}),
-        ("1.0", {0, 1}),  # the trap of a column of numbers with gaps
-        ("", set()),
-        ("[]", set()),
-        (" NaN ", set()),
-        ("none", set()),
-        (None, set()),
-    ],
-)
-def test_ids_are_every_run_of_digits(cell, ids):
-    assert ids_of_cell(cell) == ids
 
 
 # The original's expressions take time in the square or the cube of these.

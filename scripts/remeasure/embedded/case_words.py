@@ -2,9 +2,10 @@
 
 import re
 
+from remeasure.text import SENTENCE_ENDS
+
 _WORD = re.compile(r"[a-z0-9]+")
 _CLAUSE = re.compile(r"[,;:()]|\bbut\b|\bwhereas\b|\bhowever\b")
-_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 _IMAGE = re.compile(r"\bimage\s*#?\s*(\d+)", re.IGNORECASE)
 _LABEL = re.compile(r"[\s*#>•-]*image\s*#?\s*(\d+)\b", re.IGNORECASE)
 STOP = frozenset(
@@ -48,7 +49,7 @@ def sentences(text: str) -> list[tuple[str, frozenset[int]]]:
     found: list[tuple[str, frozenset[int]]] = []
     for block in re.split(r"\n\s*\n", text):
         last: frozenset[int] = frozenset()
-        for sentence in _SENTENCE.split(block):
+        for sentence in SENTENCE_ENDS.split(block):
             if not words(sentence):
                 continue
             label = _LABEL.match(sentence)

@@ -116,7 +116,8 @@ def _all(text: str, case: Case, bits: Verdicts | None, overlaps: Overlaps) -> tu
         rates, own = overlap.scores(found, case.rubric.buckets)
         scores |= {f"{name}_{backend}": value for name, value in rates.items()}
         weights |= {f"{name}_{backend}": n for name, n in own.items()}
-        recall, det = judged.get("required_recall"), rates.get("det_required_recall@0.5")
+        recall = judged.get("required_recall")
+        det = rates.get(f"det_required_recall@{overlap.HEADLINE_THRESHOLD}")
         if recall is not None and det is not None:
             scores[f"judge_vs_det_required_recall_mae_{backend}"] = abs(recall - det)
     return scores, weights

@@ -9,6 +9,8 @@ Source:
 import re
 from collections.abc import Iterable
 
+from remeasure.rubrics.points import MOST_DIGITS
+
 SELECTING = (
     "det_image_select_recall",
     "det_image_select_precision",
@@ -26,9 +28,6 @@ Number = int | str
 """Of an image; one that is too long for a number stays as it is written, and is out of every range."""
 _NAMED = re.compile(r"\bimage\s*+#?+\s*+(\d++)", re.IGNORECASE)
 _LABEL = re.compile(r"image\s*+#?+\s*+(\d++)\s*+\*{0,2}+\s*+[:\-)]", re.IGNORECASE)
-_DIGITS = re.compile(r"\d+")
-_MOST_DIGITS = 4300
-_NO_IDS = ("", "nan", "none", "null", "[]")
 
 
 def named(text: str) -> set[Number]:
@@ -66,17 +65,7 @@ def _begins_line(text: str, start: int, stop: int) -> bool:
 
 
 def _number(digits: str) -> Number:
-    return int(digits) if len(digits) <= _MOST_DIGITS else digits
-
-
-def ids_of_cell(cell: str | None) -> set[int]:
-    """Return the image numbers of a cell: every run of digits in it.
-
-    Edges:
-        "1.0" is 0 and 1.
-    """
-    words = (cell or "").strip()
-    return set() if words.lower() in _NO_IDS else {int(found) for found in _DIGITS.findall(words)}
+    return int(digits) if len(digits) <= MOST_DIGITS else digits
 
 
 def has_distractors(n_images: int, decisive: Iterable[int]) -> bool:

@@ -13,10 +13,10 @@ from msgspec import Struct
 from remeasure.rubrics.hierarchy import hierarchy_of
 from remeasure.rubrics.points import BUCKETS, Rubric
 from remeasure.rubrics.similarity import Similar
+from remeasure.text import SENTENCE_ENDS
 
 THRESHOLDS = (0.3, 0.35, 0.4, 0.5, 0.6)
 HEADLINE_THRESHOLD = 0.5
-_ENDS = re.compile(r"(?<=[.!?])\s+|\n+")
 _BULLETS = re.compile(r"^[\s\-*#>•\d.)]+")
 _SHORTEST = 3
 
@@ -41,7 +41,7 @@ def sentences(text: str) -> list[str]:
     Split behind ``.``, ``!`` and ``?`` with white space, and at ends of lines. As in the original "3 cm
     nodule" becomes "cm nodule", "Fig. 3 shows" becomes two, and a label on its own line is a sentence.
     """
-    found = (_BULLETS.sub("", part).strip() for part in _ENDS.split(text))
+    found = (_BULLETS.sub("", part).strip() for part in SENTENCE_ENDS.split(text))
     return [part for part in found if len(part) >= _SHORTEST]
 
 

@@ -43,7 +43,7 @@ WEIGHTS = {
 BUCKETS = tuple(LEVELS)
 _NO_WORD = re.compile(r"[^a-z0-9]+")
 _LABEL = re.compile(r"\s*\[\s*image\s*(\d+)", re.IGNORECASE)
-_MOST_DIGITS = 4300
+MOST_DIGITS = 4300
 """Longer numbers are none to Python: the original ends with an error there."""
 
 
@@ -72,7 +72,7 @@ class Point(Struct, frozen=True):
         "[Image 1, Image 2]" is about image 1; "[Images 1 and 2]", "[1]" and "[Image #3]" are about none.
         """
         found = _LABEL.match(self.text)
-        return int(found[1]) if found and len(found[1]) <= _MOST_DIGITS else None
+        return int(found[1]) if found and len(found[1]) <= MOST_DIGITS else None
 
 
 class Rubric(Struct, frozen=True):
