@@ -4,10 +4,10 @@ Source:
     MRareBench card, sections 2, 4 and 11; the round trip was run with pandas, both of its writers.
 """
 
-from remeasure.failing import MARKER
+from remeasure.failing import MARKER, SENTENCE
 from remeasure.records import Response
 
-FAILED = f"{MARKER} via API."
+FAILED = f"{SENTENCE}."
 """What the toolkit puts in the place of an answer that it did not get."""
 NAN = "nan"
 """What comes back of a cell that counts as missing."""

@@ -16,6 +16,11 @@ from remeasure.records import Graded, Item, Mark, Reading, Response
 LONGEST_FACT = 120
 """Longer facts of an item are folded."""
 LONGEST_ERROR = 400
+_NO_ANSWER = {
+    failing.EMPTY: "empty",
+    failing.UNFINISHED: "thinking that does not end",
+    failing.MARKED: "the sentence of a failed request",
+}
 
 
 class Shown(Struct, frozen=True):
@@ -60,7 +65,7 @@ def _state(response: Response) -> str:
     kind = failing.kind_of(response)
     if kind is None:
         return ""
-    said = "no text" if response.text is None else "empty"
+    said = "no text" if response.text is None else _NO_ANSWER.get(kind, "")
     if response.status != "answered":
         error = (response.error or "").removeprefix(response.status).removeprefix(": ")
         said = response.status.replace("_", " ") + (f": {error}" if error else "")
