@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from remeasure import cli, grading, jsonl, provenance
+from remeasure import cli, grading, jsonl, judge_limit, provenance
 from remeasure.aligned import Aligned
 from remeasure.errors import RemeasureError
 from remeasure.graders import UnitGrader, by_name
@@ -56,7 +56,12 @@ def graded_lines(
         raise RemeasureError(
             f"{args.items}: no items; a cell needs at least one: correct the bench's settings"
         )
-    grading.check_judge(tally, settings.max_judge_failed_share)
+    judge_limit.check(
+        tally,
+        settings.max_judge_failed_share,
+        needs_form=grader.needs_form,
+        replies=args.judge_responses,
+    )
 
 
 def work(args: argparse.Namespace) -> None:

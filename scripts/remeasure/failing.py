@@ -3,17 +3,20 @@
 import re
 from collections.abc import Iterable, Iterator
 
-from remeasure import oversize
+from remeasure import oversize, thinking
 from remeasure.records import Failed, Response
-from remeasure.text import strip_thinking
 
 MISSING = "missing"
 EMPTY = "empty"
 TRUNCATED = "truncated"
+UNFINISHED = "unfinished"
+MARKED = "marker"
 REFUSED = "refused"
 OTHER = "other"
 MARKER = "Failed to obtain answer"
 """Stands in the text of a row whose model call failed, in tables of VLMEvalKit, which repeats such rows."""
+SENTENCE = f"{MARKER} via API"
+"""Begins an answer that is nothing but that, wherever it comes from."""
 
 KINDS = (
     "http_4xx",
@@ -25,16 +28,18 @@ KINDS = (
     REFUSED,
     EMPTY,
     TRUNCATED,
+    UNFINISHED,
     MISSING,
-    "marker",
+    MARKED,
     "bad_reply",
     "wrong_model",
     "quota",
     "raised",
     OTHER,
 )
-"""The classes, in the order of their columns. ``marker``: an imported answer that says itself that it is none
-(VLMEvalKit); ``bad_reply``: something came back that is no reply; ``raised``: an imported case ended with an
+"""The classes, in the order of their columns. ``unfinished``: thinking that never ends, though the token
+limit did not cut it off; ``marker``: an answer that says itself that it is none, imported (VLMEvalKit) or
+not; ``bad_reply``: something came back that is no reply; ``raised``: an imported case ended with an
 exception. A class that is none of these stays as it is called; what is no name of a class is ``other``."""
 
 # What executors and imports call them; statuses decide about the first two.
@@ -74,8 +79,9 @@ _STATUS = re.compile(r"(?:^|: )(?:status|Error code:) ([1-5]\d\d)\b")
 def kind_of(response: Response) -> str | None:
     """Return the class of a failure: what an executor calls it, or what became of the answer.
 
-    Null for an answer that is whole. An answer that the token limit cut off is a failure here, whether or not
-    a grader looks at what there is of it.
+    Null for an answer that is whole: something stands behind the thinking (``thinking.behind``) and does not
+    begin with the sentence of a failed request. An answer that the token limit cut off is a failure here,
+    whether or not a grader looks at what there is of it.
     """
     if response.status == "not_sent":
         return MISSING
@@ -85,7 +91,12 @@ def kind_of(response: Response) -> str | None:
         return of_error(response.error or "")
     if response.status == "cut_off":
         return TRUNCATED
-    return None if strip_thinking(response.text or "")[0].strip() else EMPTY
+    found = thinking.behind(response.text or "")
+    if not found.ends:
+        return UNFINISHED
+    if found.text.lstrip().startswith(SENTENCE):
+        return MARKED
+    return None if found.text.strip() else EMPTY
 
 
 def of_error(error: str) -> str:

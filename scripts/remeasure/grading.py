@@ -252,22 +252,6 @@ def _needs_judge(graded: Graded) -> bool:
     return graded.status not in _NEVER_JUDGED and bool((graded.answer or "").strip())
 
 
-def check_judge(tally: Tally, max_failed_share: float) -> None:
-    """Stop if the judge failed too often: failures leave the denominator and would flatter or empty the cell.
-
-    Raises:
-        RemeasureError: names both denominators.
-    """
-    # Where the headline does not depend on the judge, its failures are counted, and are no verdicts.
-    n_failed = tally.verdicts["judge_failed"] + tally.counts["judge_failed"]
-    if tally.n_judged and n_failed / tally.n_judged > max_failed_share:
-        raise RemeasureError(
-            f"the judge failed on {n_failed} of {tally.n_judged} answers ({n_failed / tally.n_judged:.1%}, "
-            f"allowed {max_failed_share:.1%}); {tally.n_graded} of {tally.n} items would be graded: "
-            "repair the judge and rerun, or raise `max_judge_failed_share` of the study in the run"
-        )
-
-
 def _numbers(
     tally: Tally, bootstrap: Bootstrap, named: Mapping[str, MetricName]
 ) -> dict[tuple[str, str], Number]:

@@ -7,10 +7,10 @@ Source:
 
 import re
 
-from remeasure.failing import MARKER
+from remeasure.failing import MARKER, SENTENCE
 from remeasure.records import Response
 
-FAILED = f"{MARKER} via API."
+FAILED = f"{SENTENCE}."
 """What the toolkit puts in the place of an answer that it did not get."""
 NAN = "nan"
 """What comes back of a cell that counts as missing."""

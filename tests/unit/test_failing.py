@@ -1,11 +1,13 @@
 """Classes of failures: from what servers say word by word to what a table calls it (MRareBench card, 11)."""
 
 import json
+import time
 
 import pytest
 
-from remeasure import failing
+from remeasure import failing, thinking
 from remeasure.executors.replies import Failure, Outcome, entry_of, of_http
+from remeasure.imports import vlmevalkit
 from remeasure.records import Response
 
 # As the servers write them: vLLM 0.32 (recorded in tests/data/vllm) and others, OpenAI, llama.cpp before and
@@ -123,6 +125,20 @@ def test_an_answer_that_a_filter_kept_back_is_refused():
         ("answered", "", None, "empty"),
         ("answered", " \n", None, "empty"),
         ("answered", "<think>it may be Fabry</think>\n", None, "empty"),
+        ("answered", "it may be Fabry</THINKING> ", None, "empty"),
+        ("answered", "<Thinking>a</thinking>\n1. Fabry", None, None),
+        ("answered", "it may be Fabry</think>1. Fabry", None, None),
+        # Thinking that never ends is no answer, whatever stands before it (card, 4 and 9).
+        ("answered", "<think>1. Fabry", None, "unfinished"),
+        ("answered", "1. Fabry\n<THINKING>or not", None, "unfinished"),
+        ("answered", "<think>a</think>b<think>", None, "unfinished"),
+        ("cut_off", "<think>1. Fabry", "cut_off: 8192 tokens", "truncated"),
+        # The toolkit's sentence as an answer (card, 11); the words alone are said by people too.
+        ("answered", "Failed to obtain answer via API.", None, "marker"),
+        ("answered", "\n Failed to obtain answer via API", None, "marker"),
+        ("answered", "<think>a</think>Failed to obtain answer via API. 500", None, "marker"),
+        ("answered", "Failed to obtain answer, sorry", None, None),
+        ("answered", "1. Fabry. Failed to obtain answer via API.", None, None),
         ("cut_off", "1. Fabry", "cut_off: 8192 tokens", "truncated"),
         ("refused", None, "refused: content filter", "refused"),
         ("not_sent", None, "not_sent", "missing"),
@@ -164,9 +180,51 @@ def test_a_response_has_the_class_of_what_became_of_it(status, text, error, kind
     assert failing.kind_of(response(status, text, error)) == kind
 
 
+def test_a_table_that_was_imported_and_a_server_agree_on_what_is_no_answer(tmp_path):
+    """The same texts, once in a prediction table of VLMEvalKit, once from an endpoint."""
+    texts = ["Failed to obtain answer via API.", "<think>1. Fabry", "<think>a</think>", "1. Fabry"]
+    path = tmp_path / "m_MRareBench_Diagnosis.json"
+    path.write_text(json.dumps([{"index": str(n), "prediction": text} for n, text in enumerate(texts)]))
+    imported = [failing.kind_of(response(one.status, one.text, one.error)) for one in vlmevalkit.read(path)]
+    said = []
+    for text in texts:
+        reply = {"choices": [{"message": {"content": text}, "finish_reason": "stop"}], "model": "m"}
+        found = of_http(200, {}, json.dumps(reply).encode(), ("m",))
+        entry = entry_of("k", "q1", found, attempts=1, seconds=0.0)
+        said.append(failing.kind_of(response(entry.status, entry.text, entry.error)))
+    assert imported == said == ["marker", "unfinished", "empty", None]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("1. A", ("1. A", True, False)),
+        ("<think>x</think>A", ("A", True, True)),
+        ("x</Think>A", ("A", True, True)),
+        ("<THINKING>x</THINKING> ", (" ", True, True)),
+        ("<think>\n</think>A", ("A", True, False)),
+        ("</think>A", ("A", True, False)),
+        ("A<think>x", ("", False, True)),
+        ("x</think>A<thinking>", ("", False, True)),
+        ("<think><think>x</think>A", ("A", True, True)),
+        ("think>A", ("think>A", True, False)),
+        ("", ("", True, False)),
+    ],
+)
+def test_an_answer_stands_behind_the_last_thinking(text, expected):
+    assert tuple(thinking.behind(text)) == expected
+
+
+def test_a_megabyte_of_tags_is_parted_at_once():
+    started = time.process_time()
+    assert thinking.behind("<think>" * 150_000).ends is False
+    assert thinking.behind("</think>" * 150_000 + "A").text == "A"
+    assert time.process_time() - started < 5
+
+
 def test_classes_stand_in_the_order_of_the_list_and_unknown_ones_behind():
-    kinds = ["zeta", "truncated", "timeout", "alpha", "timeout"]
-    assert failing.in_order(kinds) == ["timeout", "truncated", "alpha", "zeta"]
+    kinds = ["zeta", "unfinished", "truncated", "timeout", "alpha", "timeout"]
+    assert failing.in_order(kinds) == ["timeout", "truncated", "unfinished", "alpha", "zeta"]
 
 
 def test_the_reader_and_the_judge_fail_apart():

@@ -148,6 +148,21 @@ def test_p3_a_dead_judge_is_an_error_and_not_a_score_of_zero(tmp_path):
     assert score(tmp_path).main.published.value is None
 
 
+def test_unreadable_replies_that_the_original_has_a_reading_for_are_told_and_do_not_stop(tmp_path, capsys):
+    items, replies, _ = judged(10, 0)
+    odd = [response(f"q{i}", "CORRECT") for i in range(10)]
+    assert run(tmp_path, items, replies, odd, **JUDGED) == 0
+    assert "10 of 10 replies of the judge cannot be read" in capsys.readouterr().err
+    assert score(tmp_path).main.published.value == 0.0
+
+
+def test_p3_the_message_says_what_is_to_be_deleted(tmp_path, capsys):
+    assert run(tmp_path, *judged(10, 10), **JUDGED) == 2
+    error = capsys.readouterr().err.strip().splitlines()[-1]
+    assert f"after deleting {tmp_path / 'judge.jsonl'} " in error
+    assert f"scripts/forget.py {tmp_path / 'journal'}" in error
+
+
 def test_p4_words_and_bold_labels_of_a_judge_are_read_both_ways_and_counted(tmp_path):
     items = [item("a"), item("b")]
     replies = [response("a"), response("b")]

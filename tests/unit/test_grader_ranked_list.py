@@ -1,12 +1,13 @@
 """The grader of ranked lists: the card's hand example, every state of an answer, every state of a judge."""
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from remeasure import grading
+from remeasure import grading, judge_limit
 from remeasure.aligned import Aligned
 from remeasure.errors import RemeasureError
 from remeasure.graders import by_name
@@ -171,8 +172,16 @@ STATES = [
         ("ungraded", None, None, 1.0),
     ),
     # Thinking that does not end is an answer as published, and none when strict.
-    ("<think>1. Fabry disease", "answered", ("hit_first", 1.0, 0.0, 0.0), ("parse_failed", 0.0, 1.0, 0.0)),
+    ("<think>1. Fabry disease", "answered", ("hit_first", 1.0, 0.0, 0.0), ("parse_failed", 0.0, 1.0, 1.0)),
     ("<think>1. Fabry disease", "cut_off", ("hit_first", 1.0, 0.0, 0.0), ("ungraded", None, None, 1.0)),
+    # A list before it is not the last word; other names of the tag; nothing behind what was closed.
+    (
+        "1. Fabry disease\n<THINKING>or",
+        "answered",
+        ("hit_first", 1.0, 0.0, 0.0),
+        ("parse_failed", 0.0, 1.0, 1.0),
+    ),
+    ("Fabry disease</Thinking>\n", "answered", ("hit_first", 1.0, 0.0, 0.0), ("ungraded", None, None, 1.0)),
     (listed(1), "cut_off", ("hit_first", 1.0, 0.0, 0.0), ("ungraded", None, None, 1.0)),
     (None, "cut_off", ("miss", 0.0, 0.0, 0.0), ("ungraded", None, None, 1.0)),
     # Reasoning without an opening tag is ranked first as published.
@@ -234,7 +243,7 @@ def test_reasons_name_the_step_of_the_parser_and_the_rule_that_decided():
     assert graded("Fabry").published.reason == "lines and semicolons; substring"
     assert graded("1. Gout").strict.reason == "numbered lines; no candidate hits"
     assert graded(None, "failed", error="timeout: 60 s").strict.reason == "no whole answer: timeout"
-    assert graded("<think>Fabry").strict.reason == "nothing but reasoning"
+    assert graded("<think>Fabry").strict.reason == "the answer ends while it thinks"
 
 
 def test_what_is_shown_says_which_candidates_hit_and_why():
@@ -326,7 +335,7 @@ JUDGES = [
     (response("YES\nYES\n3"), "judge_unreadable", 0.6),  # fewer lines: 1, 1, 1, 0, 0
     (response(f"Sure:\n{FINE}"), "judge_unreadable", 0.4),  # one line down: 0, 1, 0, 0, 1
     (response("YES, NO, 2, YES, YES"), "judge_unreadable", 0.2),
-    (response(MARKER), "judge_unreadable", 0.0),
+    (response(MARKER), "judge_failed", 0.0),
     (response(""), "judge_failed", 0.0),
     (response(None, "failed"), "judge_failed", 0.0),
     (response(None, "not_sent"), "judge_failed", 0.0),
@@ -363,8 +372,64 @@ def test_failed_judges_stop_the_cell_above_the_allowed_share():
     answers, fine = [("answered", listed(1))] * 3, ("answered", FINE)
     _, tally = scored(answers, [fine, fine, ("failed", None)])
     with pytest.raises(RemeasureError, match="the judge failed on 1 of 3 answers"):
-        grading.check_judge(tally, 0.01)
-    grading.check_judge(tally, 0.5)
+        judge_limit.check(tally, 0.01)
+    judge_limit.check(tally, 0.5)
+
+
+# Of 100 replies: how many are so, whether they count against the limit of 1 %, and what is said.
+JUDGES_LOST = [
+    ("", 2, "failed on 2 of 100 answers (2.0%, allowed 1.0%)"),
+    (MARKER, 2, "failed on 2 of 100 answers (2.0%, allowed 1.0%)"),
+    ("I cannot say", 2, "failed on 0 of 100 answers, 2 of its replies cannot be read (2.0%, allowed"),
+    ("", 1, None),
+    ("I cannot say", 1, None),
+]
+
+
+@pytest.mark.parametrize(("reply", "n", "said"), JUDGES_LOST)
+def test_a_judge_that_says_nothing_usable_stops_the_cell(reply, n, said):
+    replies = [("answered", reply)] * n + [("answered", FINE)] * (100 - n)
+    _, tally = scored([("answered", listed(1))] * 100, replies)
+    assert by_name("judge_ranked_list").needs_form
+    path = Path("results/r/mrarebench/diagnosis/lc/m/judge/responses.jsonl")
+    if said is None:
+        judge_limit.check(tally, 0.01, needs_form=True, replies=path)
+        return
+    with pytest.raises(RemeasureError) as caught:
+        judge_limit.check(tally, 0.01, needs_form=True, replies=path)
+    told = str(caught.value)
+    assert said in told and "\n" not in told
+    assert f"after deleting {path} " in told and "`max_judge_failed_share`" in told
+    assert "`scripts/forget.py results/r/mrarebench/diagnosis/lc/m/judge/journal`" in told
+    judge_limit.check(tally, 0.02, needs_form=True)
+
+
+def test_failed_and_unreadable_replies_count_together():
+    answers = [("answered", listed(1))] * 100
+    _, tally = scored(answers, [("failed", None), ("answered", "?")] + [("answered", FINE)] * 98)
+    with pytest.raises(RemeasureError, match="failed on 1 of 100 answers, 1 of its replies cannot"):
+        judge_limit.check(tally, 0.01, needs_form=True)
+
+
+def test_an_answer_of_a_failed_request_and_thinking_without_end_are_failures_of_the_cell():
+    # By hand: of five, one sentence of the toolkit (left out) and one unfinished (a list that is none).
+    answers = [
+        ("answered", text) for text in (listed(1), listed(1), listed(0), MARKER, "<think>1. Fabry disease")
+    ]
+    score, _ = scored(answers)
+    assert score.failed == {"marker": 1, "unfinished": 1}
+    found = {name: (one.strict.value, one.strict.n) for name, one in score.metrics.items()}
+    assert found["recall@1"] == (0.5, 4)
+    assert found["parse_fail_rate"] == (0.25, 4)
+    assert found["infer_fail_rate"] == (0.4, 5)
+    assert score.metrics["infer_fail_rate"].published.value == 0.2  # the toolkit's sentence alone
+    assert score.counts["hits_of_no_answer"] == 1
+
+
+def test_a_judge_of_thinking_without_end_does_not_count_strictly():
+    found = graded("<think>1. Fabry disease", judge=FINE)
+    assert judge_scores(found.published)[0] == pytest.approx(0.733333, abs=1e-6)
+    assert judge_scores(found.strict) == [None] * 6
 
 
 def test_the_table_counts_unread_replies_and_failed_judges_in_their_own_columns():

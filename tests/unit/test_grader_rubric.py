@@ -1,10 +1,11 @@
 """The grader of evidence points: MRareBench card, sections 7 to 9.1, and all states of answers and judges."""
 
+import re
 import time
 
 import pytest
 
-from remeasure import grading
+from remeasure import grading, judge_limit
 from remeasure.aligned import Aligned
 from remeasure.errors import RemeasureError
 from remeasure.files import sha256_file
@@ -197,7 +198,8 @@ def test_an_item_without_required_points_still_has_optional_ones():
 @pytest.mark.parametrize(
     ("reply", "recall", "verdict", "reason", "count"),
     [
-        ("Failed to obtain answer via API.", 0.0, "judge_unreadable", "too few lines", "judge_lines_too_few"),
+        ("Failed to obtain answer via API.", 0.0, "judge_failed", "judge marker", "judge_lines_too_few"),
+        ("", 0.0, "judge_failed", "judge empty", "judge_lines_too_few"),
         ("I have no answer\nYES\nNO", 0.0, "judge_unreadable", "too many lines", "judge_lines_too_many"),
         ("YES", 1.0, "judge_unreadable", "too few lines", "judge_lines_too_few"),
         ("maybe\nYES", 1.0, "judge_unreadable", "neither yes nor no", "judge_lines_too_few"),
@@ -237,6 +239,52 @@ def test_a_reply_that_was_cut_off_is_read_by_the_original_alone():
     assert (line.strict.verdict, line.strict.reason) == ("judge_unreadable", "the judge's reply is cut off")
 
 
+@pytest.mark.parametrize(
+    ("reply", "said"),
+    [
+        ("", "failed on 2 of 100 answers (2.0%"),
+        (" \n", "failed on 2 of 100 answers (2.0%"),
+        ("Failed to obtain answer via API.", "failed on 2 of 100 answers (2.0%"),
+        (("refused", None), "failed on 2 of 100 answers (2.0%"),
+        ("I cannot say", "failed on 0 of 100 answers, 2 of its replies cannot be read (2.0%"),
+        (("cut_off", "YES\nNO"), "failed on 0 of 100 answers, 2 of its replies cannot be read (2.0%"),
+        ("<think>YES\nNO", "failed on 0 of 100 answers, 2 of its replies cannot be read (2.0%"),
+    ],
+)
+@pytest.mark.parametrize("answer", ["ok", "<think>so</think>ok"])
+def test_a_judge_that_says_nothing_usable_stops_the_cell(reply, said, answer, caplog):
+    """Whatever the answer: a model that thinks has no strict verdicts at all that would tell."""
+    grader = by_name("judge_rubric")
+    tally = Tally(grader.headline)
+    items = [case(n, points(["other"])) for n in range(100)]
+    for line in graded(items, [answer] * 100, [reply] * 2 + [replies(1, 0)] * 98)[0]:
+        tally.add(line)
+    with pytest.raises(RemeasureError, match=re.escape(said)):
+        judge_limit.check(tally, 0.01, needs_form=grader.needs_form)
+    judge_limit.check(tally, 0.02, needs_form=grader.needs_form)
+    assert ("2 of 100 replies of the judge cannot be read" in caplog.text) == ("cannot be read" in said)
+
+
+def test_a_judge_that_said_nothing_is_named_and_its_published_score_stays_zero():
+    found, score = graded(
+        [case(n, points(["other"])) for n in range(2)],
+        [ANSWER] * 2,
+        ["", "Failed to obtain answer via API."],
+    )
+    assert [(one.published.verdict, one.published.score, one.published.reason) for one in found] == [
+        ("judge_failed", 0.0, "judge empty: no to every point"),
+        ("judge_failed", 0.0, "judge marker: no to every point"),
+    ]
+    assert [one.strict.score for one in found] == [None, None]
+    assert score.judge_failed == {"empty": 1, "marker": 1}
+
+
+def test_nothing_is_the_right_reply_about_a_case_without_points():
+    (line,), score = graded([case(0, [])], [ANSWER], [""])
+    assert (line.published.verdict, line.strict.reason) == ("ungraded", "no required points")
+    assert score.counts["judge_unreadable"] == 0 and "judge_failed" not in score.verdicts
+
+
 # -- the answer --------------------------------------------------------------------------------------------
 
 
@@ -261,6 +309,25 @@ def test_what_an_import_says_of_a_failure_is_kept():
     text = "Failed to obtain answer via API. Image 1: a wall"
     (line,), _ = graded([case(0, points(["other"]))], [("failed", text)], [None])
     assert line.published.scores["det_image_coverage"] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("text", "reason", "kind"),
+    [
+        ("Failed to obtain answer via API.", "the answer is the sentence of a failed request", "marker"),
+        ("<think>Image 1: a wall", "the answer ends while it thinks", "unfinished"),
+        ("<Thinking>Image 1: a wall</THINKING>", "the answer is empty", "empty"),
+    ],
+)
+def test_an_answered_text_without_an_answer_is_left_out_under_strict_and_counted(text, reason, kind):
+    given = points(["other"])
+    (line, _), score = graded([case(0, given), case(1, given)], [text, ANSWER], [replies(1, 0)] * 2)
+    assert line.published.score == 1.0  # as judged
+    assert (line.strict.verdict, line.strict.score, line.strict.reason) == ("ungraded", None, reason)
+    assert (line.also["zeros"].score, score.failed) == (0.0, {kind: 1})
+    found = score.metrics["infer_fail_rate"]
+    assert (found.strict.value, found.strict.n) == (0.5, 2)
+    assert found.published.value == (0.5 if kind == "marker" else 0.0)
 
 
 def test_an_answer_with_the_words_of_a_failure_is_one_to_the_original():

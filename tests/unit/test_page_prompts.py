@@ -208,6 +208,13 @@ def test_long_lists_are_folded_and_bounded():
         ("refused", None, "refused: content filter", "refused</span> <bdi>refused: content filter<"),
         ("not_sent", None, "not_sent", "missing</span> <bdi>not sent<"),
         ("answered", " ", None, "empty</span> <bdi>empty<"),
+        ("answered", "<think>A", None, "unfinished</span> <bdi>thinking that does not end<"),
+        (
+            "answered",
+            "Failed to obtain answer via API.",
+            None,
+            "marker</span> <bdi>the sentence of a failed request<",
+        ),
     ],
 )
 def test_an_answer_that_is_not_whole_has_its_class(tmp_path, status, text, error, said):

@@ -13,7 +13,7 @@ import make_table
 import publish_table
 import tablekit
 from remeasure import jsonl
-from remeasure.records import Failed, Score
+from remeasure.records import Failed, Reading, Score
 from remeasure.tables import csv_text, failures, limits
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -157,6 +157,19 @@ def test_judges_fail_apart_and_are_no_part_of_the_rate(here):
     assert [found["naive"][f"judge_failed_{kind}"] for kind in ("timeout", "refused")] == ["1", "1"]
     assert found["naive"]["failed_share"] == "0.00"
     assert [row["role"] for row in csv_text.read(part(".failures.csv"))] == ["judge", "judge"]
+
+
+def test_replies_that_cannot_be_read_are_explained_where_there_are_some(here):
+    said = "A judge's reply that cannot be read is in no strict number"
+    lines = lines_with(lost(0, "timeout", "judge"))
+    make_of(here, {"naive": lines})
+    assert said not in part(".md").read_text()
+    unread = Reading(verdict="judge_unreadable", score=None, reason="x")
+    make_of(here, {"naive": [structs.replace(lines[0], strict=unread), *lines[1:]], "traf": lines_with()})
+    page = part(".md").read_text()
+    assert said in page
+    assert "| Units | Unreadable | Judge failed | Judge unreadable | Judge: timeout |" in page
+    assert "| No retrieval | 4 | 0 | 0 | 1 | 1 |" in page
 
 
 def test_unknown_classes_stay_visible_and_too_many_of_them_are_one(here):

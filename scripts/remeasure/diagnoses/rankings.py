@@ -94,11 +94,16 @@ def published(response: Response, accepted: Sequence[str]) -> Ranking:
 
 
 def strict(response: Response, accepted: Sequence[str]) -> Ranking:
-    """Read and match strictly; what is no whole answer is left out and counts as a failed request."""
+    """Read and match strictly; what is no whole answer is left out and counts as a failed request.
+
+    Edges:
+        Thinking that never ends, though the answer was not cut off, counts as one as well, but stays in: as a
+        list that cannot be read (card, section 4).
+    """
     text = response.text or ""
     kind = failing.kind_of(response)
-    if kind is None and text.lstrip().startswith(failing.MARKER):
-        kind = "text of a failed request"
+    if kind == failing.UNFINISHED:
+        return Ranking(Parsed(found=(), step="the answer ends while it thinks"), (), failed=True, text=text)
     if kind is not None:
         return Ranking(_NO_LIST, (), failed=True, left_out=f"no whole answer: {kind}")
     parsed = lists.strict(text)

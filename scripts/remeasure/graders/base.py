@@ -141,6 +141,7 @@ class Grader:
     """Whether every item needs a gold answer."""
     packages: ClassVar[tuple[str, ...]] = ()
     averaged: ClassVar[tuple[str, ...]] = ()
+    needs_form: ClassVar[bool] = False
 
     @property
     def label(self) -> str:
@@ -203,6 +204,9 @@ class UnitGrader(Protocol):
     """Distributions whose versions can change a verdict."""
     averaged: tuple[str, ...]
     """Divisions (``Graded.strata``) whose parts are averaged, each counted once."""
+    needs_form: bool
+    """Whether a judge's reply that keeps to no form makes a published number wrong, rather than being one
+    that the original has a reading for."""
 
     @property
     def label(self) -> str:

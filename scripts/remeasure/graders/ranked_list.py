@@ -13,6 +13,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from remeasure import failing
 from remeasure.diagnoses import judging, matching, rankings, telling
 from remeasure.diagnoses.judging import Judged
 from remeasure.diagnoses.rankings import HEADLINE, RECALL_AT, Ranking
@@ -63,13 +64,21 @@ def judgement(reply: Response | None, published: Ranking, strict: Ranking) -> Ju
     if reply is None:
         missing = strict.left_out is None
         return Judgement(as_published, None, "judge: not asked", "judge_failed" if missing else None)
-    if reply.status != "answered" or not text.strip():
-        state = reply.status.replace("_", " ") if reply.status != "answered" else "empty reply"
+    state = _no_reply(reply)
+    if state is not None:
         return Judgement(as_published, None, f"judge: {state}", "judge_failed")
     found = judging.strict(text)
     if isinstance(found, str):
         return Judgement(as_published, None, f"judge: {found}", "judge_unreadable")
-    return Judgement(as_published, None if strict.left_out is not None else found)
+    return Judgement(as_published, None if strict.failed else found)
+
+
+def _no_reply(reply: Response) -> str | None:
+    """Return why a judge said nothing about the list; null where it did, readable or not."""
+    if reply.status != "answered":
+        return reply.status.replace("_", " ")
+    kind = failing.kind_of(reply)
+    return {failing.EMPTY: "empty reply", failing.MARKED: "sentence of a failed request"}.get(kind or "")
 
 
 def _judge_scores(judged: Judged | None) -> dict[str, float | None]:
@@ -113,6 +122,7 @@ class RankedListGrader(Grader):
     """Grades one list per item; what it counts further and shows is the same with and without a judge."""
 
     headline = HEADLINE
+    needs_form = True
 
     def method(self, options: Mapping[str, Any]) -> dict[str, str]:
         """Return the rules behind the numbers and their thresholds."""
@@ -167,7 +177,7 @@ def _counts(published: Ranking, strict: Ranking) -> dict[str, int]:
         "hits_published_only": int(published.rank is not None and strict.rank is None),
         "hits_strict_only": int(strict.rank is not None and published.rank is None),
         "hits_by_substring": int(published.first is not None and published.first.how == _SUBSTRING),
-        "hits_of_no_answer": int(published.rank is not None and strict.left_out is not None),
+        "hits_of_no_answer": int(published.rank is not None and bool(strict.failed)),
         "doubled_diagnoses": strict.parsed.n_doubled,
         "diagnoses_beyond_ten": strict.parsed.n_beyond,
         "short_lists": int(0 < n_strict < MOST),

@@ -68,6 +68,7 @@ class RubricGrader:
     headline = HEADLINE
     packages: ClassVar[tuple[str, ...]] = ("onnxruntime", "scikit-learn", "scipy", "tokenizers")
     averaged: ClassVar[tuple[str, ...]] = ()
+    needs_form: ClassVar[bool] = True
 
     @property
     def label(self) -> str:
@@ -141,7 +142,7 @@ class RubricGrader:
             strict=strict,
             also={"zeros": readings.zeros(case, strict)},
             strata={} if task is None else {"task_type": task.strip() or _BLANK},
-            counts=_counts(case, reply, bits, published),
+            counts=_counts(case, reply, bits, published) | _unseen(case, reply, strict),
             shown=shown(case, bits, bits_strict),
         )
 
@@ -172,6 +173,12 @@ def _counts(case: Case, reply: Response | None, bits: Verdicts | None, found: Re
         "lexical_without_words": int(LEXICAL in case.overlaps and case.overlaps[LEXICAL] is None),
         **readings.n_images_scored(found),
     }
+
+
+def _unseen(case: Case, reply: Response | None, strict: Reading) -> dict[str, int]:
+    """Count a reply that cannot be read where no verdict says so: what it is about is left out."""
+    state = readings.judge_state(case, reply)
+    return {"judge_unreadable": int(state == "judge_unreadable" != strict.verdict)}
 
 
 def _options(options: Mapping[str, Any]) -> Options:

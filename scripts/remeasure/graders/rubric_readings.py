@@ -43,6 +43,29 @@ def text_of(reply: Response | None) -> str | None:
     return None if reply is None or reply.status in ("failed", "not_sent") else reply.text
 
 
+def no_reply(case: Case, reply: Response | None) -> str | None:
+    """Return why a judge said nothing: a status, or the class of an answer that is none; null where it did.
+
+    Edges:
+        Nothing is the right reply about a case without points.
+    """
+    if reply is None or text_of(reply) is None:
+        return (reply.status if reply else "not sent").replace("_", " ")
+    kind = failing.kind_of(reply)
+    return kind if kind in (failing.EMPTY, failing.MARKED) and case.rubric.n_lines else None
+
+
+def judge_state(case: Case, reply: Response | None) -> str | None:
+    """Return what is wrong with a judge's reply, whatever the answer: a verdict; null for nothing."""
+    if reply is None:
+        return None
+    if no_reply(case, reply) is not None:
+        return "judge_failed"
+    if reply.status != "answered" or verdicts.strict(text_of(reply) or "", case.rubric)[0] is None:
+        return "judge_unreadable"
+    return None
+
+
 def published(case: Case, reply: Response | None) -> Reading:
     """Return the reading of the original."""
     if case.published is None:
@@ -51,8 +74,8 @@ def published(case: Case, reply: Response | None) -> Reading:
     bits = verdicts.none(case.rubric) if text is None else verdicts.published(text, case.rubric)
     scores, weights = _all(case.published, case, bits, case.overlaps)
     scores["infer_fail_rate"] = float(roundtrip.is_marked(case.published))
-    if text is None and reply is not None:
-        return _reading("judge_failed", f"judge {reply.status}: no to every point", scores, weights)
+    if reply is not None and (problem := no_reply(case, reply)):
+        return _reading("judge_failed", f"judge {problem}: no to every point", scores, weights)
     reason = "judged" if text is not None else "not judged: no to every point"
     return _reading(*_verdict(scores, reason), scores, weights)
 
@@ -67,15 +90,15 @@ def strict(case: Case, reply: Response | None) -> Reading:
     scores |= failed
     if problem:
         verdict = "ungraded" if problem == THOUGHT else "judge_unreadable"
-        return _reading(verdict if text_of(reply) is not None else "judge_failed", problem, scores, weights)
+        return _reading("judge_failed" if no_reply(case, reply) else verdict, problem, scores, weights)
     return _reading(*_verdict(scores, "judged"), scores, weights)
 
 
 def strict_bits(case: Case, reply: Response | None) -> tuple[Verdicts | None, str]:
     """Return a judge's verdicts, or null and why there are none that count."""
-    text = text_of(reply)
-    if reply is None or text is None:
-        return None, f"judge {reply.status if reply else 'not sent'}".replace("_", " ")
+    problem, text = no_reply(case, reply), text_of(reply)
+    if reply is None or text is None or problem:
+        return None, f"judge {problem}"
     if reply.status != "answered":
         return None, f"the judge's reply is {reply.status.replace('_', ' ')}"
     if case.strict.thought:

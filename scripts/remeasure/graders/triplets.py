@@ -125,6 +125,7 @@ class TripletGrader:
 
     packages: ClassVar[tuple[str, ...]] = ("lemminflect",)
     averaged: ClassVar[tuple[str, ...]] = ("object",)
+    needs_form: ClassVar[bool] = False
 
     @property
     def label(self) -> str:

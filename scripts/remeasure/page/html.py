@@ -20,6 +20,11 @@ MAX_REFERENCES = 5
 NOT_SHOWN = ("image_path",)
 """Facts that say nothing beside what is shown: where the images of a published table would lie."""
 LONGEST_ERROR = 400
+_NO_ANSWER = {
+    failing.EMPTY: "empty",
+    failing.UNFINISHED: "thinking that does not end",
+    failing.MARKED: "the sentence of a failed request",
+}
 
 
 class Shown(Struct, frozen=True):
@@ -64,7 +69,7 @@ def _state(response: Response) -> str:
     kind = failing.kind_of(response)
     if kind is None:
         return ""
-    said = "no text" if response.text is None else "empty"
+    said = "no text" if response.text is None else _NO_ANSWER.get(kind, "")
     if response.status != "answered":
         error = (response.error or "").removeprefix(response.status).removeprefix(": ")
         said = response.status.replace("_", " ") + (f": {error}" if error else "")

@@ -4,13 +4,16 @@ Source:
     MRareBench card, sections 4 and 9.
 """
 
-import re
 from typing import NamedTuple
 
+from remeasure import failing, thinking
 from remeasure.records import Response
 
-_OPENING = re.compile(r"<think(?:ing)?>", re.IGNORECASE)
-_CLOSING = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
+_PROBLEMS = {
+    failing.UNFINISHED: "the answer ends while it thinks",
+    failing.EMPTY: "the answer is empty",
+    failing.MARKED: "the answer is the sentence of a failed request",
+}
 
 
 class Strict(NamedTuple):
@@ -23,19 +26,11 @@ class Strict(NamedTuple):
 
 
 def strict(response: Response) -> Strict:
-    """Return the answer behind the thinking, where there is a whole one.
-
-    Edges:
-        Thinking ends with its last closing tag, whether or not the reply has the opening one.
-    """
+    """Return the answer behind the thinking (``thinking.behind``), where there is a whole one."""
     if response.status != "answered":
         return Strict(None, f"reader {response.status.replace('_', ' ')}")
-    whole = response.text or ""
-    start, end = 0, 0
-    for closing in _CLOSING.finditer(whole):
-        start, end = closing.span()
-    if _OPENING.search(whole, end):
-        return Strict(None, "the answer ends while it thinks")
-    if not whole[end:].strip():
-        return Strict(None, "the answer is empty")
-    return Strict(whole[end:], "", thought=bool(_OPENING.sub("", whole[:start]).strip()))
+    kind = failing.kind_of(response)
+    if kind is not None:
+        return Strict(None, _PROBLEMS[kind])
+    found = thinking.behind(response.text or "")
+    return Strict(found.text, "", thought=found.thought)

@@ -130,8 +130,11 @@ def _unread_table(cells: Cells, read: Mapping[CellKey, Cell], settings: TableSet
         rows.append([*titles(key, axes, settings), *(f"{n:,}" for n in counts)])
     header = [*axis_names(axes), "Units", *map(_title_of, _UNREAD)]
     header += [f"Judge: {_title(kind).lower()}" for kind in kinds]
-    text = "Units that could not be read, and what the judge did not say:\n\n"
-    return text + grid(header, rows, len(axes))
+    text = "Units that could not be read, and what the judge did not say:\n\n" + grid(header, rows, len(axes))
+    if any(_unread(cell)["judge_unreadable"] for cell in read.values()):
+        text += "\nA judge's reply that cannot be read is in no strict number; the published ones make "
+        text += "what they can of it.\n"
+    return text
 
 
 def _title_of(name: str) -> str:
