@@ -16,6 +16,8 @@ from remeasure.rubrics.similarity import Similar
 
 THRESHOLDS = (0.3, 0.35, 0.4, 0.5, 0.6)
 HEADLINE_THRESHOLD = 0.5
+MAX_SENTENCES = 2000
+"""Sentences of an answer that are compared; those behind them are counted. The original has no limit."""
 _ENDS = re.compile(r"(?<=[.!?])\s+|\n+")
 _BULLETS = re.compile(r"^[\s\-*#>•\d.)]+")
 _SHORTEST = 3
