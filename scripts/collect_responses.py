@@ -89,7 +89,7 @@ def main(argv=None) -> int:
     parser.add_argument("--shards", type=Path, nargs="*", help="records of the shards that have been asked")
     parser.add_argument("--out", type=Path, help="responses.jsonl, one line per request")
     parser.add_argument("--record", type=Path, required=True, help="stage record, .json")
-    return cli.run(parser, work, argv)
+    return cli.run(parser, work, argv, keeps=True)
 
 
 if __name__ == "__main__":

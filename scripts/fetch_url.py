@@ -26,7 +26,7 @@ def main(argv=None) -> int:
     parser.add_argument("--size-bytes", type=int, help="of the file, where it is known")
     parser.add_argument("--not-pinned", help="why nothing can be fetched yet: said instead")
     parser.add_argument("--out", type=Path, required=True, help="where it goes; grows beside it as .part")
-    return cli.run(parser, work, argv)
+    return cli.run(parser, work, argv, keeps=True)
 
 
 if __name__ == "__main__":

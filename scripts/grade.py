@@ -13,6 +13,7 @@ from remeasure.errors import RemeasureError
 from remeasure.graders import UnitGrader, by_name
 from remeasure.grading import GradeSettings, Tally
 from remeasure.options import decode
+from remeasure.progress import Progress
 from remeasure.records import Graded, Item, Ranked, Response
 
 log = logging.getLogger("remeasure.grade")
@@ -31,6 +32,7 @@ def graded_lines(
     args: argparse.Namespace, settings: GradeSettings, grader: UnitGrader, tally: Tally
 ) -> Iterator[Graded]:
     """Yield the verdicts in item order and count them; check the judge's failures at the end."""
+    progress = Progress(log, "items graded", jsonl.count(args.items))
     items = jsonl.unique(jsonl.read(args.items, Item), "item_id", args.items)
     if grader.compares:
         items = grading.check_references(items, args.items)
@@ -49,6 +51,7 @@ def graded_lines(
             tally.add_answer(response.status, response.text)
             if ranking is not None:
                 tally.add_ranking(item, ranking.take(item.item_id), settings.k)
+        progress.add(len(unit.items))
         yield graded
     if ranking is not None:
         ranking.finish()

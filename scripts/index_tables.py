@@ -145,7 +145,7 @@ def main(argv=None) -> int:
         help="the index files, in order, and the store of images",
     )
     parser.add_argument("--record", type=Path, required=True, help="stage record, JSON")
-    return cli.run(parser, work, argv, kept="the tables are read from the start")
+    return cli.run(parser, work, argv)
 
 
 if __name__ == "__main__":

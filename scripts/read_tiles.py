@@ -105,7 +105,7 @@ def main(argv=None) -> int:
     parser.add_argument("--part", help="which part of the corpus the manifest is of, such as 2of3")
     parser.add_argument("--out", type=Path, required=True, help="one record per tile, ocr.jsonl")
     parser.add_argument("--record", type=Path, required=True, help="stage record, ocr.json")
-    return cli.run(parser, work, argv)
+    return cli.run(parser, work, argv, keeps=True)
 
 
 if __name__ == "__main__":

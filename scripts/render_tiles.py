@@ -212,7 +212,7 @@ def main(argv=None) -> int:
     parser.add_argument("--manifest-out", type=Path, required=True, help="outcome of every page, JSONL")
     parser.add_argument("--tiles-out", type=Path, required=True, help="the tiles, an uncompressed zip")
     parser.add_argument("--record", type=Path, required=True, help="stage record, JSON")
-    return cli.run(parser, work, argv)
+    return cli.run(parser, work, argv, keeps=True)
 
 
 if __name__ == "__main__":

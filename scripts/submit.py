@@ -52,7 +52,7 @@ def main(argv=None) -> int:
         "targets", nargs="*", metavar="TARGET", help="files to make; words after -- are Snakemake's"
     )
     parser.add_argument("--max-starts", type=int, default=20, help="attempts that may be made (%(default)s)")
-    return cli.run(parser, work, argv[:at])
+    return cli.run(parser, work, argv[:at], keeps=True)
 
 
 if __name__ == "__main__":

@@ -21,22 +21,24 @@ _OF_THE_SURROUNDINGS = (
 )
 # "Temporary failure, try again" in sysexits.h: no success (0), no mistake of the user (2).
 TO_BE_CONTINUED = 75
-_TOLD = "told to end before it was done; {kept}, the same command goes on"
+_TOLD = "told to end before it was done"
+_GOES_ON, _ANEW = "finished items are kept, the same command goes on", "the same command starts it anew"
 
 
 def run(
     parser: argparse.ArgumentParser,
     work: Callable[[argparse.Namespace], None],
     argv: Sequence[str] | None = None,
-    kept: str = "finished items are kept",
+    *,
+    keeps: bool = False,
 ) -> int:
     """Parse ``argv``, set up logging to standard error and call ``work``.
 
     Args:
-        parser: the script's own arguments.
-        work: the script.
-        argv: null: those of the process.
-        kept: what the next call finds of one that was ended early.
+        parser: of the script.
+        work: what the script does.
+        argv: arguments; null for those of the process.
+        keeps: whether the script, ended before it is done, keeps what it has and goes on from there.
 
     Returns:
         0 on success, 2 for a mistake that the user can repair (printed as one line), 75 after SIGTERM (the
@@ -45,6 +47,7 @@ def run(
     """
     parser.add_argument("--debug", action="store_true", help="show the traceback of user errors, log more")
     args = parser.parse_args(argv)
+    again = _GOES_ON if keeps else _ANEW
     logging.basicConfig(
         stream=sys.stderr,
         level=logging.DEBUG if args.debug else logging.INFO,
@@ -66,14 +69,14 @@ def run(
         place = error.filename or "a file"
         print(
             f"error: {place}: cannot be written ({error.strerror}); make room or make it writable, then "
-            f"rerun: {kept}",
+            f"rerun{': finished items are kept' if keeps else ''}",
             file=sys.stderr,
         )
         return 2
     except (ToBeContinued, Terminated) as reason:
-        print(f"to be continued: {str(reason) or _TOLD.format(kept=kept)}", file=sys.stderr)
+        print(f"to be continued: {str(reason) or f'{_TOLD}; {again}'}", file=sys.stderr)
         return TO_BE_CONTINUED
     except KeyboardInterrupt:
-        print(f"interrupted; {kept}, the same command goes on", file=sys.stderr)
+        print(f"interrupted; {again}", file=sys.stderr)
         return 130
     return 0

@@ -1,9 +1,9 @@
 """From responses to verdicts and the number of a cell, in one pass in item order."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import groupby, islice
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -17,6 +17,8 @@ from remeasure.graders import MetricName, Unit, UnitGrader
 from remeasure.records import Graded, Item, Metric, Number, Ranked, Reading, Response, Score, Status
 from remeasure.text import strip_thinking
 
+_TOGETHER = 32
+"""Units that are shown together to a grader that foresees: several seconds of work at most."""
 _NEVER_JUDGED = ("failed", "refused", "not_sent")
 
 
@@ -229,7 +231,7 @@ def grade_all(
         RemeasureError: an item has no response, or an answer that needs a judge has no judge's reply.
     """
     grade = grader.begin(options)
-    for unit in units(grader, items, responses, judge, thinking=thinking):
+    for unit in _foreseen(units(grader, items, responses, judge, thinking=thinking), grade):
         graded = grade(unit)
         lost = [
             one
@@ -246,6 +248,17 @@ def grade_all(
     responses.finish()
     if judge is not None:
         judge.finish()
+
+
+def _foreseen(cell: Iterator[Unit], grade: Callable[[Unit], Graded]) -> Iterator[Unit]:
+    """Pass units through; show some of them together to a function that wants to foresee what comes."""
+    foresee = getattr(grade, "foresee", None)
+    if foresee is None:
+        yield from cell
+        return
+    while together := list(islice(cell, _TOGETHER)):
+        foresee(together)
+        yield from together
 
 
 def _needs_judge(graded: Graded) -> bool:

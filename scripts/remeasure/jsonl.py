@@ -60,6 +60,15 @@ def read_placed(path: Path, kind: type[T], digest: Any = None) -> Iterator[tuple
             place += len(line)
 
 
+def count(path: Path) -> int:
+    """Return how many lines a file has, without looking into them; errors as in ``read``."""
+    try:
+        with open_regular(path) as stream:
+            return sum(1 for _ in stream)
+    except OSError as error:
+        raise unreadable(path, error) from None
+
+
 def write(path: Path, records: Iterable[Any]) -> int:
     """Write records as JSONL, whole or not at all, streaming. Returns the number of lines."""
     count = 0

@@ -1,9 +1,10 @@
 import json
+from types import SimpleNamespace
 
 import pytest
 
 import grade
-from remeasure import jsonl
+from remeasure import jsonl, progress
 from remeasure.records import Graded, Item, Ranked, Response, Score, Stage
 
 SETTINGS = {
@@ -240,6 +241,18 @@ def test_the_same_inputs_give_the_same_bytes(tmp_path):
             [(tmp_path / name).read_bytes() for name in ("graded.jsonl", "score.json", "grade.json")]
         )
     assert contents[0] == contents[1]
+
+
+def test_progress_is_said_at_most_every_ten_seconds_and_never_of_a_fast_cell(tmp_path, monkeypatch, capsys):
+    items, replies = [item(f"i{n}") for n in range(100)], [response(f"i{n}") for n in range(100)]
+    assert run(tmp_path, items, replies) == 0
+    assert "items graded" not in capsys.readouterr().err
+    # A clock by which every item takes a second.
+    ticks = iter(range(10**6))
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: float(next(ticks))))
+    assert run(tmp_path, items, replies) == 0
+    said = [line for line in capsys.readouterr().err.splitlines() if "items graded" in line]
+    assert said[0].endswith("remeasure.grade: items graded 10/100 1/s eta 90 s") and len(said) == 10
 
 
 def test_the_words_of_answers_have_a_mean_and_a_median(tmp_path):

@@ -30,7 +30,14 @@ OPTIONS = {
 def words_for_vectors(monkeypatch, request):
     """Vectors take time: where they do not matter, words stand for them."""
     if "sources" not in request.fixturenames:
-        monkeypatch.setattr(rubric, "open_embedding", lambda *_: Lexical())
+        monkeypatch.setattr(rubric, "open_embedding", lambda *_: Words())
+
+
+class Words(Lexical):
+    """Foresees nothing: it depends on what each text is compared with."""
+
+    def foresee(self, texts):
+        assert all(isinstance(text, str) for text in texts)
 
 
 def points(categories, credit="required"):
@@ -455,6 +462,51 @@ def test_thinking_that_does_not_end_is_no_answer_under_strict(tag):
     (line,), _ = graded([case(0, points(["other"]))], [tag + ANSWER], [replies(1, 0)])
     assert (line.published.score, line.strict.score) == (1.0, None)
     assert line.strict.reason == "the answer ends while it thinks"
+
+
+# -- very long answers -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("n_before", "recall", "beyond"),
+    [
+        # The sentence that states the point is the 2,000th, or the first that is not compared.
+        (1999, 1.0, 0),
+        (2000, 0.0, 1),
+    ],
+)
+def test_the_first_2000_sentences_of_an_answer_are_compared_and_the_rest_counted(n_before, recall, beyond):
+    given = [{"point": "thick wall", "image": "", "credit": "required", "category": "other"}]
+    text = "no such word.\n" * n_before + "a thick wall."
+    (line,), score = graded([case(0, given)], [text], [replies(1, 0)])
+    for reading in (line.published, line.strict):
+        assert reading.scores["det_required_recall@0.5_lexical"] == recall
+    assert line.counts["sentences_beyond_2000"] == line.counts["sentences_beyond_2000_strict"] == beyond
+    assert score.counts["sentences_beyond_2000"] == beyond
+
+
+def test_sentences_of_thinking_are_beyond_in_the_published_reading_alone():
+    text = "<think>" + "no such word.\n" * 2500 + "</think>a thick wall."
+    (line,), _ = graded([case(0, points(["other"]))], [text], [replies(1, 0)])
+    # 2,500 sentences and the last, with what closes the thinking in it.
+    assert (line.counts["sentences_beyond_2000"], line.counts["sentences_beyond_2000_strict"]) == (501, 0)
+
+
+def test_texts_of_32_cases_are_foreseen_together_and_long_answers_are_not(monkeypatch):
+    seen = []
+
+    class Watched(Words):
+        def foresee(self, texts):
+            seen.append(list(texts))
+
+    monkeypatch.setattr(rubric, "open_embedding", lambda *_: Watched())
+    items = [case(n, points(["other"]), rationale=f"reference {n}") for n in range(33)]
+    answers = [f"answer {n}" for n in range(32)] + ["long " * 5000]
+    lines, _ = graded(items, answers, [replies(1, 0)] * 33)
+    assert [line.item_id for line in lines] == [f"i{n}" for n in range(33)]
+    # 25,000 characters are left for their own turn; the last case is alone in the second look.
+    assert [len(texts) for texts in seen] == [96, 0]
+    assert seen[0][:3] == ["finding0", "reference 0", "answer 0"]
 
 
 # -- images and similarities -------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import pytest
 
 from remeasure.errors import RemeasureError
 from remeasure.files import sha256_file
+from remeasure.rubrics import similarity
 from remeasure.rubrics.similarity import Embedding, Lexical, NoWords, lenient, open_embedding
 
 MODEL = "all-minilm-l6-v2-int8.onnx"
@@ -123,6 +124,41 @@ def test_a_vector_depends_on_its_text_alone(embedding, files):
     # The last bit is that of the product, which adds in another order where it is larger.
     assert alone(texts[:1], texts[2:])[0, 0] == pytest.approx(together[0, 2], abs=1e-6)
     assert alone(texts[1:2], texts[:1])[0, 0] == pytest.approx(together[1, 0], abs=1e-6)
+
+
+def test_texts_of_one_length_share_calls_and_have_the_same_bits_as_alone(files):
+    # 300 texts of 2 to 41 tokens; 40 lengths, 256 tokens a call.
+    draw = np.random.default_rng(7)
+    words = np.array("wall mass red left kidney thick fat of the in 3 cm cyst shows no".split())
+    texts = [" ".join(draw.choice(words, size=n % 40)) + "?" * (n < 2) for n in range(300)]
+    together, alone = Embedding(*files), Embedding(*files)
+    assert together.batches
+    alone.batches = False
+    sizes = {"together": [], "alone": []}
+    for name, one in (("together", together), ("alone", alone)):
+        embed = one._embed
+        one._embed = lambda rows, embed=embed, name=name: (sizes[name].append(len(rows)), embed(rows))[1]
+        one.foresee(texts)
+    n = len(set(texts))
+    assert set(sizes["alone"]) == {1} and sum(sizes["alone"]) == sum(sizes["together"]) == n
+    assert max(sizes["together"]) > 4 and len(sizes["together"]) < n / 3
+    assert all(np.array_equal(together._known[text], alone._known[text]) for text in texts)
+
+
+def test_a_model_that_is_quantised_while_it_runs_gets_one_text_per_call(sources):
+    # The text encoder's model has one scale over everything in a call: neighbours change a vector.
+    other = Embedding(sources / "bge-small-en-v1.5.onnx", sources / TOKENIZER)
+    assert not other.batches
+    assert np.array_equal(other(["a wall"], ["red"]), other(["a wall", "a mass"], ["red"])[:1])
+
+
+def test_vectors_are_remembered_and_forgotten_without_loss(files, monkeypatch):
+    monkeypatch.setattr(similarity, "_REMEMBERED", 4)
+    one = Embedding(*files)
+    first = one(["a", "b"], ["c"])
+    one(["d", "e", "f"], ["g", "h", "i"])
+    assert sorted(one._known) == ["d", "e", "f", "g", "h", "i"]
+    assert np.array_equal(one(["a", "b"], ["c"]), first)
 
 
 def test_what_stands_behind_256_tokens_is_not_seen(embedding):

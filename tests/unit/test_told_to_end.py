@@ -186,7 +186,14 @@ def test_a_server_that_is_told_alone_ends_in_the_end():
     os.close(read), os.close(write)
 
 
-def test_any_step_ends_with_one_line_and_a_status_of_its_own(tmp_path):
+@pytest.mark.parametrize(
+    ("keeps", "again"),
+    [
+        (True, "finished items are kept, the same command goes on"),
+        (False, "the same command starts it anew"),
+    ],
+)
+def test_any_step_ends_with_one_line_and_a_status_of_its_own(tmp_path, keeps, again):
     code = (
         f"import sys; sys.path.insert(0, {str(SCRIPTS)!r})\n"
         "import argparse, time; from remeasure import cli, files\n"
@@ -194,7 +201,7 @@ def test_any_step_ends_with_one_line_and_a_status_of_its_own(tmp_path):
         "def work(args):\n"
         f"    with files.atomic_open(Path({str(tmp_path / 'out')!r})):\n"
         "        print('ready', flush=True); time.sleep(60)\n"
-        "sys.exit(cli.run(argparse.ArgumentParser(), work, []))"
+        f"sys.exit(cli.run(argparse.ArgumentParser(), work, [], keeps={keeps}))"
     )
     run = subprocess.Popen(
         [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -202,9 +209,7 @@ def test_any_step_ends_with_one_line_and_a_status_of_its_own(tmp_path):
     assert run.stdout.readline() == "ready\n"
     run.terminate()
     said = run.communicate(timeout=10)[1]
-    assert said == (
-        "to be continued: told to end before it was done; finished items are kept, the same command goes on\n"
-    )
+    assert said == f"to be continued: told to end before it was done; {again}\n"
     assert run.returncode == 75 == cli.TO_BE_CONTINUED and list(tmp_path.iterdir()) == []
 
 

@@ -6,7 +6,8 @@ that can be read, ``zeros`` is ``strict`` with 0 where there is no answer.
 
 import functools
 import importlib.metadata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -19,7 +20,7 @@ from remeasure.graders.base import Unit
 from remeasure.graders.rubric_metrics import HEADLINE, METRICS
 from remeasure.records import Graded, Item, Metric, Number, Reading, Response
 from remeasure.rubrics import overlap, verdicts
-from remeasure.rubrics.case import Case, case_of
+from remeasure.rubrics.case import Case, case_of, texts_of
 from remeasure.rubrics.showing import shown
 from remeasure.rubrics.similarity import (
     EMBEDDING,
@@ -32,8 +33,11 @@ from remeasure.rubrics.similarity import (
 from remeasure.rubrics.verdicts import Verdicts
 from remeasure.text import strip_thinking
 
+BEYOND = f"sentences_beyond_{overlap.MAX_SENTENCES}"
 _BLANK = "(blank)"
 _CLOSE = 1e-9
+_LONG = 20_000
+"""Characters of an answer whose sentences fill batches of their own."""
 
 
 class File(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -55,6 +59,27 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Settings of the grader."""
 
     files: Files
+
+
+@dataclass(frozen=True)
+class Foreseeing:
+    """Grades cases, and is shown some of them together before: vectors of many texts are faster."""
+
+    grade: Callable[[Unit], Graded]
+    look: Callable[[Iterable[str]], None]
+
+    def __call__(self, unit: Unit) -> Graded:
+        """Grade one case."""
+        return self.grade(unit)
+
+    def foresee(self, units: Sequence[Unit]) -> None:
+        """Look at the texts of cases that are graded next; a very long answer waits for its turn."""
+        self.look(
+            text
+            for unit in units
+            if len(unit.responses[0].text or "") <= _LONG
+            for text in texts_of(unit.items[0], unit.responses[0])
+        )
 
 
 class RubricGrader:
@@ -83,6 +108,7 @@ class RubricGrader:
             "similarity_embedding": f"{Path(files.similarity_model.path).name}, mean, {MAX_TOKENS} tokens",
             "similarity_model_sha256": files.similarity_model.sha256 or "any",
             "similarity_tokenizer_sha256": files.similarity_tokenizer.sha256 or "any",
+            "sentences": f"the first {overlap.MAX_SENTENCES} of an answer; more are counted",
             "thresholds": ", ".join(map(str, overlap.THRESHOLDS)),
             "gates": f"judge: bits; det: cosine of {overlap.HEADLINE_THRESHOLD} or more",
             "judge_lines": "published: any with yes or no, the rest is no; strict: exactly as asked",
@@ -101,8 +127,10 @@ class RubricGrader:
         files = _options(options).files
         model, tokenizer = (Path(file.path) for file in (files.similarity_model, files.similarity_tokenizer))
         wanted = {model: files.similarity_model.sha256, tokenizer: files.similarity_tokenizer.sha256}
-        backends = {LEXICAL: Lexical(), EMBEDDING: open_embedding(model, tokenizer, wanted)}
-        return functools.partial(self.grade, backends=backends)
+        vectors = open_embedding(model, tokenizer, wanted)
+        return Foreseeing(
+            functools.partial(self.grade, backends={LEXICAL: Lexical(), EMBEDDING: vectors}), vectors.foresee
+        )
 
     def check(self, metrics: Mapping[str, Metric]) -> None:
         """Check that gates only take away, and that the drop is the difference of the two recalls."""
@@ -170,6 +198,8 @@ def _counts(case: Case, reply: Response | None, bits: Verdicts | None, found: Re
         "judge_lines_too_many": int(n_lines > rubric.n_lines),
         "judged_with_thinking": int(text is not None and case.strict.thought),
         "answers_without_sentences": int(has_row and not case.said),
+        BEYOND: case.n_beyond,
+        f"{BEYOND}_strict": case.n_beyond_strict,
         "lexical_without_words": int(LEXICAL in case.overlaps and case.overlaps[LEXICAL] is None),
         **readings.n_images_scored(found),
     }

@@ -1,6 +1,6 @@
 """A case with its answer: what graders of evidence points look at, worked out once for all readings."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -39,8 +39,11 @@ class Case(Struct, frozen=True):
     """The text that the original grades; null where it has no row."""
     strict: behind_thinking.Strict
     said: list[str]
-    """Sentences of the published text."""
+    """Sentences of the published text, the first ``MAX_SENTENCES`` of them."""
     said_strict: list[str]
+    n_beyond: int
+    """Sentences of the published text behind those that are compared."""
+    n_beyond_strict: int
     overlaps: Overlaps
     overlaps_strict: Overlaps
 
@@ -71,7 +74,7 @@ def case_of(item: Item, response: Response, backends: Mapping[str, Similar]) -> 
     facts = facts_of(item)
     rubric = rubric_of(facts.points)
     published, strict = roundtrip.answer(response), behind_thinking.strict(response)
-    said, said_strict = (overlap.sentences(text or "") for text in (published, strict.text))
+    (said, n_beyond), (said_strict, n_beyond_strict) = map(_sentences, (published, strict.text))
     gold = overlap.sentences(roundtrip.cell(facts.rationale))
     gold_strict = overlap.sentences(facts.rationale or "")
     overlaps: Overlaps = {}
@@ -91,9 +94,26 @@ def case_of(item: Item, response: Response, backends: Mapping[str, Similar]) -> 
         strict=strict,
         said=said,
         said_strict=said_strict,
+        n_beyond=n_beyond,
+        n_beyond_strict=n_beyond_strict,
         overlaps=overlaps,
         overlaps_strict=overlaps_strict,
     )
+
+
+def texts_of(item: Item, response: Response) -> Iterator[str]:
+    """Yield the texts that are compared for a case, most of them once, in no order."""
+    facts = facts_of(item)
+    rubric = rubric_of(facts.points)
+    yield from (point.text for part in (rubric.required, rubric.optional) for point in part)
+    yield from overlap.sentences(roundtrip.cell(facts.rationale))
+    yield from _sentences(roundtrip.answer(response))[0]
+
+
+def _sentences(text: str | None) -> tuple[list[str], int]:
+    """Return the sentences of an answer that are compared, and how many there are behind them."""
+    found = overlap.sentences(text or "")
+    return found[: overlap.MAX_SENTENCES], max(0, len(found) - overlap.MAX_SENTENCES)
 
 
 def _published(said: list[str], rubric: Rubric, gold: list[str], similar: Similar) -> Overlap | None:

@@ -17,6 +17,8 @@ from remeasure.text import SENTENCE_ENDS
 
 THRESHOLDS = (0.3, 0.35, 0.4, 0.5, 0.6)
 HEADLINE_THRESHOLD = 0.5
+MAX_SENTENCES = 2000
+"""Sentences of an answer that are compared; those behind them are counted. The original has no limit."""
 _BULLETS = re.compile(r"^[\s\-*#>•\d.)]+")
 _SHORTEST = 3
 

@@ -7,7 +7,9 @@ Source:
     MRareBench card, section 9.
 """
 
-from collections.abc import Callable, Sequence
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -17,6 +19,9 @@ from remeasure.encoders.onnx_session import open_session
 from remeasure.errors import RemeasureError
 from remeasure.files import sha256_file
 from remeasure.passages import load_tokenizer
+from remeasure.progress import Progress
+
+log = logging.getLogger("remeasure.similarity")
 
 Similar = Callable[[Sequence[str], Sequence[str]], np.ndarray]
 """From n and m texts to their cosines, shape (n, m)."""
@@ -27,6 +32,10 @@ MAX_TOKENS = 256
 """As the authors of the model have set it, special tokens included."""
 _REMEMBERED = 16_384
 """Texts whose words or vectors are kept: those of a case are compared several times."""
+_TOKENS_PER_CALL = 256
+"""As many as the longest text has. More are no faster: what a layer makes then falls out of the cache."""
+_NEIGHBOURS = ("a thick wall", "the left kidney", "no such mass", "red 7 !")
+"""Texts to try a model with; those of as many tokens as the first are used."""
 _INPUTS = {"input_ids", "attention_mask", "token_type_ids"}
 
 
@@ -79,8 +88,9 @@ class Lexical:
 class Embedding:
     """Cosines of the vectors of a sentence model (ONNX): the mean over all tokens of a text, to length 1.
 
-    One text at a time: a vector depends on nothing but its text. In batches of texts of one length the model
-    is about a sixth faster.
+    A vector depends on nothing but its text: one call of the model holds texts of one number of tokens, so
+    that nothing is padded, and a model whose vectors depend on their neighbours all the same (one that is
+    quantised while it runs) gets one text per call.
 
     Args:
         model: the model.
@@ -104,21 +114,54 @@ class Embedding:
                 f"{model}: takes {', '.join(self._inputs)} and returns {len(shape)} axes, expected a "
                 "model with input_ids and a vector per token; correct files.similarity_model of the bench"
             )
-        self._vector = lru_cache(_REMEMBERED)(self._embed)
+        self._known: dict[str, np.ndarray] = {}
+        self.batches = self._is_free_of_neighbours()
 
     def __call__(self, first: Sequence[str], second: Sequence[str]) -> np.ndarray:
         """Return the cosines of every text of ``first`` with every one of ``second``, -1 to 1."""
         if not first or not second:
             return np.zeros((len(first), len(second)))
-        ours, theirs = (np.stack([self._vector(text) for text in texts]) for texts in (first, second))
+        self.foresee([*first, *second])
+        ours, theirs = (np.stack([self._known[text] for text in texts]) for texts in (first, second))
         return ours @ theirs.T
 
-    def _embed(self, text: str) -> np.ndarray:
-        ids = np.array([self._tokenizer.encode(text.strip()).ids], dtype=np.int64)
+    def foresee(self, texts: Iterable[str]) -> None:
+        """Work the vectors of texts out that are asked for soon: the more at once, the faster.
+
+        Remembers these, and of those before as many as there is room for.
+        """
+        wanted = dict.fromkeys(texts)
+        new = [text for text in wanted if text not in self._known]
+        if len(self._known) + len(new) > _REMEMBERED:
+            self._known = {text: self._known[text] for text in wanted if text in self._known}
+        by_length: dict[int, list[tuple[str, list[int]]]] = defaultdict(list)
+        for text in new:
+            ids = self._tokenizer.encode(text.strip()).ids
+            by_length[len(ids)].append((text, ids))
+        progress = Progress(log, "texts compared", len(new))
+        for length, members in sorted(by_length.items()):
+            size = max(1, _TOKENS_PER_CALL // length) if self.batches else 1
+            for start in range(0, len(members), size):
+                part = members[start : start + size]
+                vectors = self._embed([ids for _, ids in part])
+                self._known |= {text: vector for (text, _), vector in zip(part, vectors, strict=True)}
+                progress.add(len(part))
+
+    def _embed(self, rows: list[list[int]]) -> np.ndarray:
+        """Return the vectors of texts of one length, shape (n, dimensions)."""
+        ids = np.array(rows, dtype=np.int64)
         feed = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
-        tokens = self._session.run(None, {name: feed[name] for name in self._inputs})[0][0]
-        mean = tokens.astype(np.float64).mean(axis=0)
-        return (mean / max(np.sqrt((mean * mean).sum()), 1e-12)).astype(np.float32)
+        tokens = self._session.run(None, {name: feed[name] for name in self._inputs})[0]
+        means = tokens.astype(np.float64).mean(axis=1)
+        lengths = np.sqrt((means * means).sum(axis=1, keepdims=True))
+        return (means / np.maximum(lengths, 1e-12)).astype(np.float32)
+
+    def _is_free_of_neighbours(self) -> bool:
+        """Return whether the model gives a text the same bits alone and in a batch."""
+        rows = [self._tokenizer.encode(text).ids for text in _NEIGHBOURS]
+        rows = [row for row in rows if len(row) == len(rows[0])]
+        alone = np.concatenate([self._embed([row]) for row in rows])
+        return len(rows) > 1 and np.array_equal(self._embed(rows), alone)
 
 
 def open_embedding(model: Path, tokenizer: Path, wanted: dict[Path, str | None]) -> Embedding:
