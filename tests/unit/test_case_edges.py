@@ -137,5 +137,5 @@ def take(body: str, expected: str) -> str:
 def test_an_expression_that_is_known_is_taken_as_it_is_or_not_at_all():
     assert take("x = f'a {y} b'", "a {{y}} b") == "a {{y}} b"
     for body in ("x = f'a {y!r} b'", "x = f'a {y!s} b'", "x = f'a {y:>3} b'"):
-        with pytest.raises(RemeasureError, match="expression 'y' is not known"):
+        with pytest.raises(RemeasureError, match="expression 'y' "):
             take(body, "a {{y}} b")

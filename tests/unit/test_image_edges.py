@@ -34,8 +34,8 @@ def test_colours_of_16_bits_are_refused():
     with pytest.raises(RemeasureError) as caught:
         eight_bits.convert(tiff(16), "0" * 64)
     assert str(caught.value) == (
-        "has pixels of mode RGB with 16 bits a channel, expected grey, or RGB of 8 bits; save it as 8-bit PNG "
-        "or JPEG"
+        "has pixels of mode RGB with 16 bits a channel, expected grey, or RGB of 8 bits; save it as "
+        "8-bit PNG or JPEG"
     )
 
 
