@@ -5,7 +5,7 @@ import tempfile
 from pathlib import Path
 
 from remeasure import jsonl, obstacles
-from remeasure.catalogue import BUILT, FOLDER
+from remeasure.catalogue import FOLDER, Built
 from remeasure.errors import RemeasureError
 from remeasure.files import sha256_file
 from remeasure.plan import Plan
@@ -29,10 +29,12 @@ def check(plan: Plan, run: str, targets: list[Target], root: Path) -> Group:
     unpinned = {source.name: source for source in plan.catalogue.unpinned().values()}
     needed = [name for name in _needed(plan, run, targets) if name not in by_hand]
     there = [name for name in needed if (root / FOLDER / name).exists()]
-    wrong = [problem for name in there if (problem := _problem_of(root, name, hashes.get(name)))]
+    built = plan.catalogue.built()
+    checks = (_problem_of(root, name, hashes.get(name), built.get(name)) for name in there)
+    wrong = [problem for problem in checks if problem]
     missing_by_hand, n_by_hand = _by_hand(plan, run, root)
     wrong += missing_by_hand
-    lacking = [name for name in needed if name not in there and name not in hashes and name not in BUILT]
+    lacking = [name for name in needed if name not in there and name not in hashes and name not in built]
     wrong += [
         unpinned[name].problem()
         if name in unpinned
@@ -82,7 +84,8 @@ def _needed(plan: Plan, run: str, targets: list[Target]) -> list[str]:
     for cell in (cell for cell in plan.cells if cell.study in plan.run(run).studies):
         paths += plan.grader_files(run, cell.study, cell.bench).values()
     names = {path.removeprefix(f"{FOLDER}/") for path in paths if path.startswith(f"{FOLDER}/")}
-    while more := {raw for name in names & BUILT.keys() for raw in BUILT[name].made_from} - names:
+    built = plan.catalogue.built()
+    while more := {raw for name in names & built.keys() for raw in built[name].made_from} - names:
         names |= more
     return sorted(names)
 
@@ -96,12 +99,12 @@ def _encoders(plan: Plan, run: str, targets: list[Target]) -> list[str]:
     return sorted(names & set(here.encoders))
 
 
-def _problem_of(root: Path, name: str, expected: str | None) -> str | None:
+def _problem_of(root: Path, name: str, expected: str | None, built: Built | None) -> str | None:
     """Return what is wrong with a source that is there; one that we built is compared with its record."""
     path = FOLDER / name
     try:
         if expected is None:
-            record = root / FOLDER / BUILT[name].record if name in BUILT else None
+            record = root / FOLDER / built.record if built else None
             is_there = record is not None and record.exists()
             expected = jsonl.read_json(record, Stage).outputs.get(str(path)) if is_there else None
         found = sha256_file(root / path)
