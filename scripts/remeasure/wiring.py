@@ -164,12 +164,12 @@ class Wiring(Places):
         nothing may read the old ones meanwhile.
         """
         path = self.plan.source(run, study)
-        return path if lineage.is_made(path) else verified(path)
+        return path if lineage.is_made(self.plan, path) else verified(path)
 
     def tables(self, run: str, study: str) -> list[Any]:
         """The tables that a study's index is made from."""
         tables = self.plan.tables_of(run, study).values()
-        return [path if lineage.is_made(path) else verified(path) for path in tables]
+        return [path if lineage.is_made(self.plan, path) else verified(path) for path in tables]
 
     def source_state(self, run: str, study: str) -> str | None:
         """What shows that a file in a folder of images has changed: Snakemake looks at the folder alone.

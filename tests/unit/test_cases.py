@@ -9,7 +9,7 @@ from PIL import Image
 
 import compose_cases
 import composedkit
-from remeasure.cases import settings, tables, wording
+from remeasure.cases import settings, wording
 from remeasure.cases.case import Case, Finding, Picture
 from remeasure.cases.choosing import Chooser
 from remeasure.cases.naming import GENERIC, aliases, answer_words, gives_away, is_plain
@@ -224,7 +224,7 @@ def test_the_same_settings_give_the_same_bytes_and_another_seed_others(tmp_path)
     made = []
     for folder, seed in (("a", "x"), ("b", "x"), ("c", "y")):
         given = composedkit.given(seed=seed, n_diagnosis=3, n_evidence=3)
-        paths = [tmp_path / folder / name for name in (tables.DIAGNOSIS, tables.EVIDENCE, "record.json")]
+        paths = [tmp_path / folder / name for name in ("diagnosis.tsv", "evidence.tsv", "record.json")]
         options = ["--diagnosis-out", "--evidence-out", "--record"]
         outs = [word for pair in zip(options, map(str, paths), strict=True) for word in pair]
         assert compose_cases.main([*words, "--settings", given, *outs]) == 0

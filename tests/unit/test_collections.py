@@ -133,7 +133,7 @@ def test_images_that_are_not_there_are_named_before_anything_runs(config, tmp_pa
 
 def test_a_rule_makes_the_index_and_its_record_stands_behind_the_table(config):
     plan = plan_of(config)
-    rules = RuleFiles(ROOT / "rules", Wiring(plan), plan.index_stages())
+    rules = RuleFiles(ROOT / "rules", Wiring(plan), plan.index_stages(), plan.catalogue.makings())
     records = lineage.stage_records(plan, "images0", "states")
     assert "results/images0/tosc/index/index_images.json" in records
     for path in records:

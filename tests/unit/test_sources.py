@@ -1,12 +1,13 @@
 """Raw inputs: taken only when every hash is right."""
 
+import shutil
 import subprocess
 import zipfile
 from pathlib import Path
 
 import pytest
 
-from remeasure import catalogue, sources
+from remeasure import built, catalogue, sources
 from remeasure.errors import RemeasureError
 from remeasure.files import sha256_bytes, sha256_file
 
@@ -143,6 +144,7 @@ def listed(tmp_path):
     (tmp_path / "sources.tsv").write_bytes(real.read_bytes())
     by_url = real.with_name("sources_by_url.tsv")
     (tmp_path / "sources_by_url.tsv").write_bytes(by_url.read_bytes())
+    shutil.copytree(real.with_name("prompts"), tmp_path / "prompts")
 
     def read(text: str) -> list[str]:
         (tmp_path / "sources_by_hand.tsv").write_text(HEAD + text, encoding="utf-8")
@@ -289,3 +291,85 @@ def test_the_tables_of_mrarebench_are_not_pinned_and_its_module_is():
     for table in tables.values():
         assert f"choose a commit on {page} and" in table.problem()
         assert "licence: CC BY-NC 4.0; " in table.problem()
+
+
+# -- what rules in loops make from others --------------------------------------------------------------------
+
+
+def test_what_is_made_in_loops_follows_from_the_files_that_say_so():
+    known = catalogue.Catalogue(CONFIG / "sources.tsv")
+    loops = {name: tuple(made) for name, made in known.built().items() if name not in built.BUILT}
+    wording = ("mrarebench-prompts.json", ("vlmevalkit-mrarebench.py",), "")
+    reported = ("composed-cases.json", ("orpha-phenotypes.json",), "")
+    tuning = ("composed-cases-tuning.json", ("orpha-phenotypes.json",), "")
+    diagnosis = "diagnosis/diagnosis_opened.tsv"
+    evidence = "evidence_verification/evidence_verification_opened_FULL609.tsv"
+    assert loops == {
+        "mrarebench-prompts/instruction_diagnosis.txt": wording,
+        "mrarebench-prompts/basis_images.txt": wording,
+        "mrarebench-prompts/basis_text.txt": wording,
+        "mrarebench-prompts/instruction_evidence.txt": wording,
+        "mrarebench-prompts/judge_ranked_list.txt": wording,
+        "mrarebench-prompts/judge_rubric.txt": wording,
+        f"composed-cases/{diagnosis}": reported,
+        f"composed-cases/{evidence}": reported,
+        f"composed-cases-tuning/{diagnosis}": tuning,
+        f"composed-cases-tuning/{evidence}": tuning,
+    }
+    # The SHA-256 of the module, as config/sources_by_url.tsv has it.
+    assert known.module_sha256("mrarebench", "published").startswith("e3ee6c727ab4")
+
+
+@pytest.fixture
+def small(by_url, tmp_path):
+    """Write cases.yaml and a profile of prompts beside the lists; return what reads all."""
+
+    def read(cases: str, module: str = "a.py", folder: str = "w") -> catalogue.Catalogue:
+        (tmp_path / "cases.yaml").write_text(cases, encoding="utf-8")
+        (tmp_path / "studies").mkdir()
+        for study in ("mrarebench", "tosc"):
+            name = f"studies/{study}.yaml"
+            (tmp_path / name).write_bytes((CONFIG / name).read_bytes())
+        profile = tmp_path / "prompts" / "s" / "p"
+        profile.mkdir(parents=True)
+        (profile / "taken.yaml").write_text(f"module: {module}\nprompts: {{a: {{at: C, value: x}}}}\n")
+        text = f"a: {{path: results/sources/{folder}/a.txt, sha256: {DIGEST}}}\n"
+        (profile / "elsewhere.yaml").write_text(text)
+        return by_url(url_row())
+
+    return read
+
+
+def test_a_set_of_cases_is_a_rule_that_writes_the_tables_of_its_study(small):
+    (made,) = small("mine: {study: mrarebench}\n").composed_cases().values()
+    assert made == (
+        "make_mine",
+        "results/sources/orpha-phenotypes.json",
+        {
+            "diagnosis": "results/sources/mine/diagnosis/diagnosis_opened.tsv",
+            "evidence": "results/sources/mine/evidence_verification/evidence_verification_opened_FULL609.tsv",
+        },
+        "results/sources/mine.json",
+    )
+
+
+@pytest.mark.parametrize(
+    ("cases", "said"),
+    [
+        ("mine: {seed: x}\n", "cases.yaml: mine: study: is missing"),
+        ("mine: 3\n", "cases.yaml: mine: study: is missing"),
+        ("mine: {study: tosc}\n", "cases.yaml: mine: study: 'tosc' reads no tables"),
+        ("../mine: {study: mrarebench}\n", "cases.yaml: '../mine': expected small letters"),
+        ("w: {study: mrarebench}\n", "w.json is made twice, also by make_w; rename it"),
+        ("factbook: {study: mrarebench}\n", "factbook.json is made twice, also by make_factbook"),
+    ],
+)
+def test_a_wrong_section_of_cases_is_one_line(small, cases, said):
+    with pytest.raises(RemeasureError) as caught:
+        small(cases)
+    assert said in str(caught.value) and str(caught.value).isprintable()
+
+
+def test_a_module_that_is_no_pinned_source_is_told_with_a_guess(small):
+    with pytest.raises(RemeasureError, match=r"taken.yaml: module: 'aa.py' is no pinned source.*'a.py'"):
+        small("{}\n", module="aa.py").module_sha256("s", "p")

@@ -195,6 +195,19 @@ def test_what_is_brought_by_hand_is_a_step_of_its_own():
     assert archive.made.log == "results/sources/logs/by_hand_wikipedia_en_all_maxi_2025_08_zim.log"
 
 
+def test_what_rules_in_loops_make_from_sources_is_a_step_with_all_its_files():
+    found = {one.made.rule: one.made for one in steps.steps(PLAN, RULES, "paper")}
+    taken = found["take_prompts_mrarebench_published"]
+    assert taken.log == "results/sources/logs/take_prompts_mrarebench_published.log"
+    assert len(taken.outputs) == 7 and taken.outputs[-1] == "results/sources/mrarebench-prompts.json"
+    composed = {one.made.rule: one.made for one in STEPS}["make_composed_cases"]
+    assert composed.outputs == (
+        "results/sources/composed-cases/diagnosis/diagnosis_opened.tsv",
+        "results/sources/composed-cases/evidence_verification/evidence_verification_opened_FULL609.tsv",
+        "results/sources/composed-cases.json",
+    )
+
+
 def test_one_table_can_be_asked_for_and_an_unknown_one_is_one_line():
     only = steps.steps(PLAN, RULES, "ci", "judges")
     assert {one.made.rule for one in only} >= {"ask_agreement", "make_agreement"}

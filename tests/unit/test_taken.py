@@ -2,11 +2,12 @@
 
 import hashlib
 import json
+from pathlib import Path
 
 import pytest
 
 import take_prompts
-from remeasure import prompts, taken
+from remeasure import built, prompts, taken
 from remeasure.errors import RemeasureError
 from remeasure.fingerprint import SCRIPTS
 from remeasure.plan import Plan
@@ -238,7 +239,7 @@ def test_a_module_that_is_missing_is_one_line(script, tmp_path, capsys):
 
 
 def test_the_published_prompts_are_taken_from_the_pinned_module():
-    told = Plan(CONFIG).taken("mrarebench", "published", "vlmevalkit-mrarebench.py")
+    told = Plan(CONFIG).taken("mrarebench", "published")
     # The card's pin, and `sha256sum` of the module at that commit.
     assert told["module_sha256"] == "e3ee6c727ab428a6df1f3c05f39816a60a96ab78ccb43f3f8fe91369fee9c9b0"
     assert told["sha256"] == prompts.profile(CONFIG, "mrarebench", "published")["sha256"]
@@ -246,17 +247,59 @@ def test_the_published_prompts_are_taken_from_the_pinned_module():
     assert told["prompts"].keys() == own.keys()
 
 
-def test_a_prompt_that_only_one_of_the_two_files_names_is_told(tmp_path):
-    folder = tmp_path / "prompts" / "s" / "published"
-    folder.mkdir(parents=True)
-    (folder / "taken.yaml").write_text("a: {at: C, value: x}\nb: {at: C, value: x}\n")
-    (folder / "elsewhere.yaml").write_text(f"a: {{path: results/sources/a.txt, sha256: {'f' * 64}}}\n")
-    with pytest.raises(RemeasureError, match="taken.yaml: b stand only there or only in elsewhere.yaml"):
-        taken.settings(tmp_path, "s", "published", "0" * 64)
-
-
 @pytest.mark.parametrize("body", ["x = f'{y!s}'", "x = f'{y:03d}'", "x = f'{y=}'"])
 def test_a_conversion_of_a_known_expression_is_no_spelling_mistake(body):
     with pytest.raises(RemeasureError, match="which are not supported") as caught:
         text_of(f"class C:\n def f(self):\n  {body}\n", taken.Place(at="C.f", value="x", places={"y": "y"}))
     assert "did you mean" not in str(caught.value)
+
+
+@pytest.fixture
+def config(tmp_path):
+    """Write profiles of prompts as they stand in ``config/prompts``; return their ``config``."""
+
+    def write(study: str, module: str, prompts: str, **elsewhere: str) -> Path:
+        folder = tmp_path / "prompts" / study / "published"
+        folder.mkdir(parents=True)
+        (folder / "taken.yaml").write_text(f"module: {module}\nprompts: {prompts}\n")
+        lines = [f"{name}: {{path: {path}, sha256: {'f' * 64}}}\n" for name, path in elsewhere.items()]
+        (folder / "elsewhere.yaml").write_text("".join(lines))
+        return tmp_path
+
+    return write
+
+
+A = "{a: {at: C, value: x}}"
+
+
+@pytest.mark.parametrize(
+    ("module", "names", "path", "said"),
+    [
+        (
+            *("m.py", "{a: {at: C, value: x}, b: {at: C, value: x}}", "results/sources/w/a.txt"),
+            "taken.yaml: b stand only there or only in elsewhere.yaml",
+        ),
+        ("m.py", A, "results/sources/w/b.txt", "elsewhere.yaml: a: path 'results/sources/w/b.txt'"),
+        ("m.py", A, "results/sources/a.txt", "elsewhere.yaml: a: path 'results/sources/a.txt'"),
+        ("m.py", A, "results/sources/w{x}/a.txt", "elsewhere.yaml: a: path"),
+        ("../m.py", A, "results/sources/w/a.txt", "taken.yaml: module:"),
+        ("m.py", "{}", "results/sources/w/a.txt", "taken.yaml: prompts:"),
+    ],
+)
+def test_a_profile_that_contradicts_itself_is_one_line(config, module, names, path, said):
+    with pytest.raises(RemeasureError) as caught:
+        taken.read(config("s", module, names, a=repr(path)), "s", "published")
+    assert said in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_every_profile_that_is_taken_is_a_rule_of_its_own(config):
+    config("s", "m.py", A, a="results/sources/w/a.txt")
+    found = built.taken_prompts(config("other-s", "n.py", A, a="results/sources/v/a.txt"))
+    assert list(found) == [("other-s", "published"), ("s", "published")]
+    assert found["other-s", "published"] == (
+        "take_prompts_other_s_published",
+        "results/sources/n.py",
+        {"a": "results/sources/v/a.txt"},
+        "results/sources/v.json",
+    )
+    assert found["s", "published"].log == "results/sources/logs/take_prompts_s_published.log"

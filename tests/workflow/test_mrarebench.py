@@ -119,7 +119,9 @@ def test_another_judge_judges_again_and_asks_the_reader_nothing(checkout):
     run.write_text(run.read_text() + "models:\n  case-judge: {options: {threads: 1, threshold: 3.0}}\n")
     planned = checkout.planned(*TARGETS)
     assert planned["ask_judge_on_login"] == 6 and planned["grade"] == 6
-    assert not {"ask", "build_requests", "build_items", "index_mrarebench", "compose_cases"} & set(planned)
+    assert not {"ask", "build_requests", "build_items", "index_mrarebench", "make_composed_cases"} & set(
+        planned
+    )
 
 
 def test_another_set_of_cases_is_one_setting(checkout):

@@ -101,14 +101,15 @@ def test_mrarebench_is_six_conditions_of_two_models_with_its_tables_not_pinned_y
     table = said[said.index("Job stats:") :].split("\n\n")[0]
     rows = {rule: int(n) for rule, n in re.findall(r"^(\w+) +(\d+)$", table, re.MULTILINE)}
     # Six conditions: the model of the node 6 times, the hosted one 6 times, both 12 times to the judge.
-    asked = ("ask", "ask_on_login", "ask_judge_on_login", "build_requests", "grade", "take_prompts")
+    take = "take_prompts_mrarebench_published"
+    asked = ("ask", "ask_on_login", "ask_judge_on_login", "build_requests", "grade", take)
     assert {rule: rows[rule] for rule in asked} == {
         "ask": 6,
         "ask_on_login": 6,
         "ask_judge_on_login": 12,
         "build_requests": 12,
         "grade": 12,
-        "take_prompts": 1,
+        take: 1,
     }
     assert sum(n for rule, n in rows.items() if rule.startswith("download_")) == 3
 

@@ -60,7 +60,7 @@ def test_the_steps_of_the_report_are_the_jobs_of_snakemake_s_own_plan(finished, 
     assert done.returncode == 0, done.stderr
     planned = planned_jobs(done.stdout + done.stderr)
     planned = {log: job for log, job in planned.items() if job[0] not in UNREPORTED}
-    rules = RuleFiles(finished.project / "rules", Wiring(plan), plan.index_stages())
+    rules = RuleFiles(finished.project / "rules", Wiring(plan), plan.index_stages(), plan.catalogue.makings())
     mine = {one.made.log: (*one.made.key, set(one.made.outputs)) for one in steps.steps(plan, rules, run)}
     assert len(planned) > n_least
     assert mine == planned

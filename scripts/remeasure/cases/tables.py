@@ -13,9 +13,6 @@ from remeasure.cases.naming import aliases
 from remeasure.cases.panels import Painter
 from remeasure.cases.settings import CaseSettings
 
-DIAGNOSIS = "diagnosis/diagnosis_opened.tsv"
-EVIDENCE = "evidence_verification/evidence_verification_opened_FULL609.tsv"
-
 
 def _json(value) -> str:
     return json.dumps(value, ensure_ascii=False)

@@ -5,7 +5,7 @@ import tempfile
 from pathlib import Path
 
 from remeasure import jsonl, obstacles, reach
-from remeasure.catalogue import BUILT, FOLDER
+from remeasure.catalogue import FOLDER, Built
 from remeasure.errors import RemeasureError
 from remeasure.files import sha256_file
 from remeasure.plan import Plan
@@ -27,10 +27,12 @@ def check(plan: Plan, run: str, root: Path) -> Group:
     unpinned = {source.name: source for source in plan.catalogue.unpinned().values()}
     needed = [name for name in _needed(plan, run) if name not in by_hand]
     there = [name for name in needed if (root / FOLDER / name).exists()]
-    wrong = [problem for name in there if (problem := _problem_of(root, name, hashes.get(name)))]
+    built = plan.catalogue.built()
+    checks = (_problem_of(root, name, hashes.get(name), built.get(name)) for name in there)
+    wrong = [problem for problem in checks if problem]
     missing_by_hand, n_by_hand = _by_hand(plan, run, root)
     wrong += missing_by_hand
-    lacking = [name for name in needed if name not in there and name not in hashes and name not in BUILT]
+    lacking = [name for name in needed if name not in there and name not in hashes and name not in built]
     wrong += [
         unpinned[name].problem()
         if name in unpinned
@@ -61,17 +63,18 @@ def _by_hand(plan: Plan, run: str, root: Path) -> tuple[list[str], int]:
 def _needed(plan: Plan, run: str) -> list[str]:
     """Return the names of all sources that a run reads, raw inputs of built ones too, in order."""
     names = {path.removeprefix(f"{FOLDER}/") for path in plan.sources(run)}
-    while more := {raw for name in names & BUILT.keys() for raw in BUILT[name].made_from} - names:
+    built = plan.catalogue.built()
+    while more := {raw for name in names & built.keys() for raw in built[name].made_from} - names:
         names |= more
     return sorted(names)
 
 
-def _problem_of(root: Path, name: str, expected: str | None) -> str | None:
+def _problem_of(root: Path, name: str, expected: str | None, built: Built | None) -> str | None:
     """Return what is wrong with a source that is there; one that we built is compared with its record."""
     path = FOLDER / name
     try:
         if expected is None:
-            record = root / FOLDER / BUILT[name].record if name in BUILT else None
+            record = root / FOLDER / built.record if built else None
             is_there = record is not None and record.exists()
             expected = jsonl.read_json(record, Stage).outputs.get(str(path)) if is_there else None
         found = sha256_file(root / path)

@@ -59,7 +59,7 @@ def gather(project: Path, work_dir: Path, run: str | None = None, table: str | N
     why = ""
     if run is None:
         run, why = _latest(plan, project, work_dir)
-    rules = RuleFiles(project / "rules", Wiring(plan), plan.index_stages())
+    rules = RuleFiles(project / "rules", Wiring(plan), plan.index_stages(), plan.catalogue.makings())
     found = steps.steps(plan, rules, run, table)
     local = processes.look(work_dir)
     events = endings.events(work_dir)

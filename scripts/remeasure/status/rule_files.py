@@ -5,10 +5,11 @@ formatted by ``snakefmt``, so that a line tells what it is. ``tests/workflow`` c
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from remeasure.built import Making
 from remeasure.errors import RemeasureError
 from remeasure.wiring import Wiring
 
@@ -70,6 +71,7 @@ class RuleFiles:
         folder: the folder ``rules``.
         files: what constraints of wildcards ask; null: rules that have one make nothing.
         indexes: by stage the files of every study that lists images or tables, made in a loop.
+        makings: rules of other loops, which make sources from others.
 
     Raises:
         RemeasureError: it holds no rule.
@@ -80,6 +82,7 @@ class RuleFiles:
         folder: Path,
         files: Wiring | None = None,
         indexes: Mapping[str, Mapping[str, list[str]]] | None = None,
+        makings: Iterable[Making] = (),
     ) -> None:
         self._rules: dict[str, Rule] = {}
         copies: list[Copy] = []
@@ -95,12 +98,15 @@ class RuleFiles:
         for stage, studies in (indexes or {}).items():
             for study, names in studies.items():
                 self._rules[f"index_{study}"] = _index(stage, study, names)
+        for making in makings:
+            outputs = (*making.outputs.values(), making.record)
+            self._rules[making.rule] = Rule(making.rule, outputs, making.log, (making.source,))
         if not self._rules:
             raise RemeasureError(f"{folder}: holds no rule; restore it")
-        outputs = [(output, rule) for rule in self._rules.values() for output in rule.outputs]
+        pairs = [(output, rule) for rule in self._rules.values() for output in rule.outputs]
         # The pattern that leaves least open goes first: judges.csv is no table of that name.
-        outputs.sort(key=lambda pair: (len(_WILDCARD.findall(pair[0])), pair[1].constraint is None))
-        self._patterns = [(_pattern(output, rule, files), rule) for output, rule in outputs]
+        pairs.sort(key=lambda pair: (len(_WILDCARD.findall(pair[0])), pair[1].constraint is None))
+        self._patterns = [(_pattern(output, rule, files), rule) for output, rule in pairs]
 
     def __getitem__(self, name: str) -> Rule:
         return self._rules[name]

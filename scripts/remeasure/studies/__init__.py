@@ -3,7 +3,8 @@
 A study has a module per stage, so that a change of one reruns only the stages that use it: ``<study>_items``
 (questions from facts, or items from an index of images), ``<study>_messages`` (what a reader and a judge are
 shown; ``check_arm(options, index file, grader)``, if it has one, looks at every arm of a bench when a run is
-planned) and, where it lists images, ``<study>_index`` (see ``indexing``). Stages look them up by name.
+planned) and, where it lists images, ``<study>_index`` (see ``indexing``), with ``RECORDS``, what stands in
+its files. Stages look them up by name.
 """
 
 import importlib

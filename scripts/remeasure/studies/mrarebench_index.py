@@ -22,6 +22,8 @@ from remeasure.studies.mrarebench_rows import (
 )
 from remeasure.table_indexing import Wrong
 
+# What stands in the files of the index; config/schema/ describes it.
+RECORDS = (DiagnosisCase, EvidenceCase)
 _COLUMNS = {"diagnosis.jsonl": DIAGNOSIS_COLUMNS, "evidence.jsonl": EVIDENCE_COLUMNS}
 
 

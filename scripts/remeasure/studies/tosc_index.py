@@ -37,6 +37,8 @@ from remeasure.studies.tosc_report import (
 from remeasure.studies.tosc_triplets import STATES, Insertion, Triplet
 
 # The collection may be the folder `benchmark`, or hold it.
+# What stands in the files of the index; config/schema/ describes it.
+RECORDS = (Triplet, Insertion, IndexReport)
 _BENCHMARK = "benchmark/"
 _FOLDERS: dict[State, str] = {
     "origin": "original/images",
