@@ -486,7 +486,7 @@ def test_the_first_2000_sentences_of_an_answer_are_compared_and_the_rest_counted
 
 
 def test_sentences_of_thinking_are_beyond_in_the_published_reading_alone():
-    text = "<think>" + "no such word.\n" * 2500 + "</think>a thick wall."
+    text = "<think>" + "no word.\n" * 2500 + "</think>a thick wall."
     (line,), _ = graded([case(0, points(["other"]))], [text], [replies(1, 0)])
     # 2,500 sentences and the last, with what closes the thinking in it.
     assert (line.counts["sentences_beyond_2000"], line.counts["sentences_beyond_2000_strict"]) == (501, 0)
