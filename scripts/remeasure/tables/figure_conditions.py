@@ -14,6 +14,7 @@ from remeasure.tables.figure_style import (
     LEFT_IN,
     N_ACROSS,
     PT_PER_IN,
+    name_row,
     plain,
     width_pt,
     wrapped,
@@ -133,19 +134,7 @@ def fitting(failed: Sequence[str], together: str) -> str:
 
 
 def _name(axes: Any, place: int, text: str) -> None:
-    lines = wrapped(text, (NAMES_IN - 0.2) * PT_PER_IN, NAME_PT, 3)
-    axes.annotate(
-        plain("\n".join(lines)),
-        (0, place),
-        xycoords=("axes fraction", "data"),
-        xytext=(-8, 0),
-        textcoords="offset points",
-        ha="right",
-        va="center",
-        fontsize=NAME_PT,
-        linespacing=1.05,
-        annotation_clip=False,
-    )
+    name_row(axes, place, wrapped(text, (NAMES_IN - 0.2) * PT_PER_IN, NAME_PT, 3), NAME_PT, gap_pt=8)
 
 
 def _conditions(axes: Any, panel: Panel, cells: Cells, settings: TableSettings) -> figure_scale.Scale:

@@ -14,6 +14,7 @@ from remeasure.tables.figure_style import (
     LEFT_IN,
     N_ACROSS,
     PT_PER_IN,
+    name_row,
     plain,
     wrapped,
 )
@@ -201,18 +202,7 @@ def _names(axes: Any, settings: TableSettings) -> None:
         lines = wrapped(
             settings.place_title(row, settings.row_axes), (NAMES_IN - 0.12) * PT_PER_IN, NAME_PT, 2
         )
-        axes.annotate(
-            plain("\n".join(lines)),
-            (0, place),
-            xycoords=("axes fraction", "data"),
-            xytext=(-10, 0),
-            textcoords="offset points",
-            ha="right",
-            va="center",
-            fontsize=NAME_PT,
-            linespacing=1.05,
-            annotation_clip=False,
-        )
+        name_row(axes, place, lines, NAME_PT, gap_pt=10)
 
 
 def _legend(figure: Any, cells: Cells, published: Printed, settings: TableSettings, down_in: float) -> None:

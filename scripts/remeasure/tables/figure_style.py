@@ -73,6 +73,30 @@ def plain(text: str) -> str:
     return text.replace("$", r"\$")
 
 
+def name_row(axes: Any, place: int, lines: list[str], size_pt: float, gap_pt: float) -> None:
+    """Write the name of a row left of a panel.
+
+    Args:
+        axes: the panel.
+        place: height of the row in the panel's numbers.
+        lines: the name as it is wrapped.
+        size_pt: of the letters.
+        gap_pt: between name and panel.
+    """
+    axes.annotate(
+        plain("\n".join(lines)),
+        (0, place),
+        xycoords=("axes fraction", "data"),
+        xytext=(-gap_pt, 0),
+        textcoords="offset points",
+        ha="right",
+        va="center",
+        fontsize=size_pt,
+        linespacing=1.05,
+        annotation_clip=False,
+    )
+
+
 def with_words(svg: str, title: str, words: str) -> str:
     """Put a title and a description into the root element."""
     head, tag, rest = svg.partition("<svg ")
