@@ -10,11 +10,11 @@ NQ_BASE = "results/ci/pixelrag/nq/base/page-reader-smollm2"
 def test_a_finished_run_costs_nothing_more_and_a_deleted_journal_costs_again(checkout):
     for path in checkout.path("results").rglob("*estimate.*"):
         path.unlink()  # of an earlier call in this checkout
-    cells = {"estimate": 26, "estimate_judge": 12, "estimate_agreement": 2}
+    cells = {"estimate": 32, "estimate_judge": 18, "estimate_agreement": 2}
     assert checkout.planned(TABLE) == cells | {"publish_estimate": 1}
     checkout.run(TABLE, "results/ci/tables/table1.estimate.csv")
     *rows, total = csv.DictReader(checkout.path(TABLE).open())
-    assert len(rows) == 40 and {row["run"] for row in rows} == {"ci"}
+    assert len(rows) == 52 and {row["run"] for row in rows} == {"ci"}
     assert total["n_known"] == total["n_requests"] and total["usd"] == "0.0000"
     assert checkout.planned(TABLE) == {}
     shutil.rmtree(checkout.path(f"{NQ_BASE}/journal"))

@@ -27,7 +27,7 @@ def test_a_server_answered_in_every_cell_of_the_embedded_run(finished):
     }
     assert kinds == {"server"}
     journals = [path.parent for path in finished.path("results/ci").rglob("answers.json")]
-    assert len(journals) == 24 + 12 + 2 + 2  # two captioners
+    assert len(journals) == 24 + 12 + 2 + 2 + 12  # two captioners; six conditions and their judge
     for folder in journals:
         # A run that was interrupted has lines of several servers, and the log of the last one.
         assert 0 < n_answered(folder / "journal") <= n_lines(folder / "journal"), folder

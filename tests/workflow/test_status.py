@@ -76,7 +76,9 @@ def test_a_finished_run_is_done_with_all_its_answers(finished):
         "waiting": 0,
     }
     answers = [one["answers"] for one in values["steps"] if one["rule"] == "ask"]
-    assert answers == [{"n": 4, "total": 4}] * 24 + [{"n": 30, "total": 30}] * 2
+    assert answers == (
+        [{"n": 4, "total": 4}] * 24 + [{"n": 30, "total": 30}] * 2 + [{"n": 6, "total": 6}] * 6
+    )
     assert [one["answers"] for one in values["steps"] if one["rule"] == "ask_agreement"] == [
         {"n": 12, "total": 12}
     ] * 2
