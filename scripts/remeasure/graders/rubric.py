@@ -155,7 +155,7 @@ class RubricGrader:
         (item,), (response,), (reply,) = unit.items, unit.responses, unit.judge
         case = case_of(item, response, backends)
         published, strict = readings.published(case, reply), readings.strict(case, reply)
-        bits = _published_bits(case, reply)
+        bits = readings.published_bits(case, reply)
         bits_strict = readings.strict_bits(case, reply)[0] if case.strict.text is not None else None
         task = case.facts.task_type
         return Graded(
@@ -173,13 +173,6 @@ class RubricGrader:
             counts=_counts(case, reply, bits, published) | _unseen(case, reply, strict),
             shown=shown(case, bits, bits_strict),
         )
-
-
-def _published_bits(case: Case, reply: Response | None) -> Verdicts | None:
-    text = readings.text_of(reply)
-    if case.published is None:
-        return None
-    return verdicts.none(case.rubric) if text is None else verdicts.published(text, case.rubric)
 
 
 def _counts(case: Case, reply: Response | None, bits: Verdicts | None, found: Reading) -> dict[str, int]:

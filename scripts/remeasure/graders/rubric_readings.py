@@ -68,16 +68,27 @@ def judge_state(case: Case, reply: Response | None) -> str | None:
 
 def published(case: Case, reply: Response | None) -> Reading:
     """Return the reading of the original."""
-    if case.published is None:
+    bits = published_bits(case, reply)
+    if case.published is None or bits is None:
         return _reading("ungraded", "reader not sent", {})
-    text = text_of(reply)
-    bits = verdicts.none(case.rubric) if text is None else verdicts.published(text, case.rubric)
     scores, weights = _all(case.published, case, bits, case.overlaps)
     scores["infer_fail_rate"] = float(roundtrip.is_marked(case.published))
     if reply is not None and (problem := no_reply(case, reply)):
         return _reading("judge_failed", f"judge {problem}: no to every point", scores, weights)
-    reason = "judged" if text is not None else "not judged: no to every point"
+    reason = "judged" if text_of(reply) is not None else "not judged: no to every point"
     return _reading(*_verdict(scores, reason), scores, weights)
+
+
+def published_bits(case: Case, reply: Response | None) -> Verdicts | None:
+    """Return a judge's verdicts as the original reads them; null where it has no row of the case.
+
+    Edges:
+        Without a reply everything is a no.
+    """
+    if case.published is None:
+        return None
+    text = text_of(reply)
+    return verdicts.none(case.rubric) if text is None else verdicts.published(text, case.rubric)
 
 
 def strict(case: Case, reply: Response | None) -> Reading:
