@@ -81,7 +81,7 @@ rule ask_shard:
 rule ask:
     """One outcome for every request; finished answers survive in the journal whatever happens."""
     input:
-        unpack(lambda wildcards: FILES.imported(wildcards, wildcards.model)),
+        unpack(lambda wildcards: FILES.behind(wildcards, wildcards.model)),
         requests="results/{run}/{study}/{bench}/{arm}/{model}/requests.jsonl",
         executor="results/{run}/{study}/executors/{model}.json",
         files=lambda wildcards: FILES.server_files(wildcards.run, wildcards.study, wildcards.model),
@@ -101,7 +101,7 @@ rule ask:
     params:
         code=code_of("collect_responses.py"),
         settings=as_json(PLAN.ask_reader, "run", "study", "model"),
-        inputs=as_options(lambda wildcards: FILES.imported(wildcards, wildcards.model)),
+        inputs=as_options(lambda wildcards: FILES.behind(wildcards, wildcards.model)),
     shell:
         'python "$SCRIPTS"/collect_responses.py --settings {params.settings:q} --requests {input.requests:q}'
         " {params.inputs:q} --executor {input.executor:q} --journal $(dirname {output.responses:q})/journal"
@@ -138,7 +138,7 @@ rule build_judge_requests:
 
 use rule ask as ask_judge with:
     input:
-        unpack(lambda wildcards: FILES.imported(wildcards, FILES.judge(wildcards))),
+        unpack(lambda wildcards: FILES.behind(wildcards, FILES.judge(wildcards))),
         requests="results/{run}/{study}/{bench}/{arm}/{model}/judge/requests.jsonl",
         executor=lambda wildcards: FILES.executor(wildcards.run, wildcards.study, FILES.judge(wildcards)),
         files=lambda wildcards: FILES.server_files(wildcards.run, wildcards.study, FILES.judge(wildcards)),
@@ -158,7 +158,7 @@ use rule ask as ask_judge with:
     params:
         code=code_of("collect_responses.py"),
         settings=as_json(PLAN.ask_judge, "run", "study"),
-        inputs=as_options(lambda wildcards: FILES.imported(wildcards, FILES.judge(wildcards))),
+        inputs=as_options(lambda wildcards: FILES.behind(wildcards, FILES.judge(wildcards))),
 
 
 # The same steps for a model that is asked beside the Snakemake that plans: nodes often have no network.

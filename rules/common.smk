@@ -19,7 +19,7 @@ from remeasure.fingerprint import code_of, study_code
 from remeasure.needs import Needs, RuleResources
 from remeasure.plan import Plan
 from remeasure.preamble import browser_options, check_config
-from remeasure.wiring import Wiring, as_json, as_options, watching
+from remeasure.wiring import Wiring, as_json, as_options, as_pairs, watching
 
 STARTED = time.time()
 
@@ -61,6 +61,9 @@ wildcard_constraints:
     arm="|".join(sorted({cell.arm for cell in PLAN.cells})),
     table="|".join(PLAN.tables()),
     corpus="[a-z0-9][a-z0-9_-]*",
+    dataset="[a-z0-9][a-z0-9_-]*",
+    database="(?!dataset[.])[a-z0-9][a-z0-9_-]*",
+    environment="[a-z0-9][a-z0-9_-]*",
     adapted="(?!logs/)[a-z0-9][a-z0-9_-]*",
     encoder="(?!tiles/|passages/|parts/)[a-z0-9][a-z0-9_-]*",
     model="[a-z0-9][a-z0-9_-]*(@[1-9][0-9]*)?",

@@ -20,7 +20,10 @@ def work(args: argparse.Namespace) -> None:
             n_items += 1
             yield item
 
-    requests = building.judge_requests(questions(), args.responses, study.judge_messages, settings, texts)
+    further = getattr(study, "further_judge_messages", None)
+    requests = building.judge_requests(
+        questions(), args.responses, study.judge_messages, settings, texts, further
+    )
     n_requests = jsonl.write(args.out, requests)
     provenance.write_stage(
         args.record,

@@ -78,6 +78,7 @@ def reader_requests(
         prompts=texts,
         images=settings.item_images,
         options=settings.options,
+        task=settings.task,
     )
     for item in items:
         shown = evidence_of(item)
@@ -88,6 +89,7 @@ def reader_requests(
                 messages=requests.with_detail(messages(item, shown, cell), settings.image_detail),
                 max_tokens=settings.max_tokens,
                 thinking=settings.thinking,
+                task=settings.task,
                 **_words(settings.sampling),
             ),
         )
@@ -128,8 +130,12 @@ def judge_requests(
     messages: Callable[[Item, Response, JudgeCell], list[dict[str, Any]]],
     settings: JudgeSettings,
     texts: dict[str, str],
+    further: Callable[[Item, Response, JudgeCell], dict[str, list[dict[str, Any]]]] | None = None,
 ) -> Iterator[Request]:
     """Yield a judge request for every item whose response can be graded, in item order.
+
+    Behind it stand those of further questions about the same answer, which ``further`` gives by name: their
+    ids are the item's with the name behind ``--`` (``further_id``).
 
     A response that is refused, failed or not sent is not judged: the grader assigns it. (The original sends a
     failed one as an empty answer; the published reading counts it like an empty answer without asking.)
@@ -139,17 +145,28 @@ def judge_requests(
     """
     cell = JudgeCell(grader=settings.grader, gold=settings.gold, prompts=texts)
     for item, response in _answered_items(items, responses):
-        if response.status in GRADED:
+        if response.status not in GRADED:
+            continue
+        asked = {item.item_id: messages(item, response, cell)}
+        for name, more in (further(item, response, cell) if further else {}).items():
+            asked[further_id(item.item_id, name)] = more
+        for custom_id, told in asked.items():
             yield requests.make_request(
-                item.item_id,
+                custom_id,
                 requests.Body(
                     model=settings.model,
-                    messages=messages(item, response, cell),
+                    messages=told,
                     max_tokens=settings.max_tokens,
                     thinking=settings.thinking,
+                    response_format=settings.response_format,
                     **_words(settings.sampling),
                 ),
             )
+
+
+def further_id(item_id: str, name: str) -> str:
+    """Return the id of a further question to the judge about an item's answer."""
+    return f"{item_id}--{name}"
 
 
 def _answered_items(items: Iterable[Item], responses: Path) -> Iterator[tuple[Item, Response]]:

@@ -44,6 +44,8 @@ class AskSettings(Record, kw_only=True):
     prompts: PromptFiles
     image_detail: Literal["auto", "low", "high"] | None = None
     """What is asked for with every image; null: nothing is said."""
+    task: dict[str, Any] | None = None
+    """What a system is to do (``systems.contract.Task``); null where a model is asked."""
     max_share_without_evidence: float = 0.0
     """Share of items that may be asked although nothing was retrieved for them; below 0.05."""
 
@@ -60,6 +62,8 @@ class JudgeSettings(Record, kw_only=True):
     sampling: Sampling
     prompts: PromptFiles
     thinking: bool | None = None
+    response_format: dict[str, Any] | None = None
+    """Shape that a verdict must have."""
     with_answers: bool = True
     """Whether every item needs an answer; not where the grader compares with none."""
 
@@ -77,6 +81,8 @@ class Cell(Record, kw_only=True):
     """Whether the images of the question itself are shown."""
     options: dict[str, Any] = {}
     """What the study's settings say about the arm."""
+    task: dict[str, Any] | None = None
+    """What a system is to do with the messages; null where a model is asked."""
 
 
 class JudgeCell(Record, kw_only=True):

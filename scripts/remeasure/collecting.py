@@ -198,6 +198,7 @@ def responses(
                 usage=entry.usage,
                 model=entry.model,
                 error=entry.error,
+                trace=entry.trace,
             )
 
 

@@ -134,6 +134,8 @@ def _tables(snakefile: Path, run: str) -> list[str]:
 
     plan = Plan(snakefile.parent / "config")
     known = plan.run(run).studies
-    whole = [t for t in plan.tables() if all(cell.study in known for cell in plan.cells_of(t))]
+    whole = [
+        t for t in plan.tables() if all(c.study in known for c in plan.cells_of(t)) and plan.cells_of(t, run)
+    ]
     tables = [f"{table}.{part}" for table in whole for part in ("csv", "html")]
     return [*tables, *(["judges.csv"] if plan.run(run).judge_agreement else [])]

@@ -12,6 +12,7 @@ from msgspec import Struct, structs
 
 from remeasure import failing, means
 from remeasure.aligned import Aligned
+from remeasure.building import further_id
 from remeasure.errors import RemeasureError
 from remeasure.graders import MetricName, Unit, UnitGrader
 from remeasure.records import Graded, Item, Metric, Number, Ranked, Reading, Response, Score, Status
@@ -196,7 +197,7 @@ def units(
             )
         seen.add(unit_id)
         together = tuple(members)
-        answers, replies = [], []
+        answers, replies, more = [], [], []
         for item in together:
             response = responses.take(item.item_id)
             if response is None:
@@ -207,12 +208,16 @@ def units(
                 )
             answers.append(response)
             replies.append(judge.take(item.item_id) if judge is not None else None)
+            asked = {name: further_id(item.item_id, name) for name in grader.questions if judge is not None}
+            found = {name: judge.take(custom_id) for name, custom_id in asked.items()}
+            more.append({name: reply for name, reply in found.items() if reply is not None})
         yield Unit(
             unit_id=unit_id,
             items=together,
             responses=tuple(answers),
             judge=tuple(replies),
             thinking=thinking,
+            further=tuple(more),
         )
 
 

@@ -1,6 +1,6 @@
 """Where the numbers of a table stand: which axis makes rows, which makes columns, and what is compared."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from typing import Any
 
@@ -17,6 +17,7 @@ def of_table(
     study: Study,
     benches: Mapping[str, Bench],
     here: StudyRun,
+    readers_of: Callable[[Cell], Sequence[str]],
 ) -> dict[str, Any]:
     """Return the layout of a table as settings of ``make_table``.
 
@@ -25,6 +26,7 @@ def of_table(
         study: its protocol.
         benches: the benches of the study, with the changes of the run.
         here: what the run says about it.
+        readers_of: the readers of a cell.
 
     Returns:
         ``cells``: bench, arm and model of every cell; ``metrics``: name, title and better of every metric;
@@ -36,18 +38,19 @@ def of_table(
     """
     graded = {cell.bench: graders.by_name(benches[cell.bench].grader) for cell in cells}
     metrics = {metric.name: metric for grader in graded.values() for metric in grader.metrics}
+    answering = {name for cell in cells for name in readers_of(cell)}
     values = {
         "bench": {cell.bench: benches[cell.bench].title for cell in cells},
         "arm": {cell.arm: study.arms[cell.arm].title for cell in cells},
         # Their titles are sentences; the page says them once.
-        "model": {name: name for name in here.readers},
+        "model": {name: name for name in here.readers if name in answering},
         "metric": {name: metric.title for name, metric in metrics.items()},
     }
     shown = [name for name in study.layout.metrics or metrics if name in metrics]
     # The table shows what was answered the first time.
     wide = values | {
         "metric": {name: metrics[name].title for name in shown},
-        "model": {name: name for name in here.models},
+        "model": {name: name for name in here.models if name in answering},
     }
     rows, columns = list(study.layout.rows), list(study.layout.columns)
     rest = [axis for axis in AXES if axis not in rows + columns]
@@ -55,11 +58,11 @@ def of_table(
     numbers = [
         {"bench": cell.bench, "arm": cell.arm, "model": model, "metric": metric.name}
         for cell in cells
-        for model in here.readers
+        for model in readers_of(cell)
         for metric in graded[cell.bench].metrics
     ]
     return {
-        "cells": [[cell.bench, cell.arm, model] for cell in cells for model in here.readers],
+        "cells": [[cell.bench, cell.arm, model] for cell in cells for model in readers_of(cell)],
         "metrics": [
             {
                 "name": metric.name,
@@ -73,6 +76,7 @@ def of_table(
         ],
         "shown_metrics": [name for name in study.layout.metrics if name in metrics],
         "figure": study.layout.figure,
+        "blocks": [structs.asdict(block) for block in study.layout.blocks],
         "titles": values,
         "row_axes": rows,
         "column_axes": columns,
@@ -81,13 +85,12 @@ def of_table(
         "fixed": {axis: next(iter(wide[axis])) for axis in rest if len(wide[axis]) == 1},
         "averaged": list(dict.fromkeys(name for grader in graded.values() for name in grader.averaged)),
         "contrasts": [
-            {"axis": axis} | pair
-            for axis, pairs in (
-                ("arm", [structs.asdict(pair) for pair in study.compared]),
-                ("model", [{"first": first, "second": second} for first, second in here.compare]),
+            pair
+            for pair in (
+                *(structs.asdict(pair) for pair in study.compared),
+                *({"axis": "model", "first": a, "second": b} for a, b in here.compare),
             )
-            for pair in pairs
-            if pair["first"] in values[axis] and pair["second"] in values[axis]
+            if pair["first"] in values[pair["axis"]] and pair["second"] in values[pair["axis"]]
         ],
     }
 

@@ -6,27 +6,35 @@ from remeasure import parts
 from remeasure.catalogue import FOLDER
 from remeasure.encoders import BACKENDS
 from remeasure.plan import Plan
+from remeasure.plan_systems import database_folder, environment_record
 from remeasure.settings import Arm, Cell
 
 
 def stage_records(plan: Plan, run: str, table: str) -> list[str]:
     """Return the paths of the records of every stage behind a table, each once, in table order."""
     records: dict[str, None] = {}
-    for cell in plan.cells_of(table):
+    for cell in plan.cells_of(table, run):
         here = plan.study_run(run, cell.study)
         arm = plan.study(cell.study).arms[cell.arm]
         bench = f"results/{run}/{cell.study}/{cell.bench}"
         found = [f"{bench}/items.json"]
-        for name in here.readers:
+        for name in plan.readers(run, cell.study, cell.bench, cell.arm):
             reader = f"{bench}/{cell.arm}/{name}"
             found += [f"{reader}/{record}.json" for record in ("grade", "answers", "ask")]
-            found += _model_records(plan, run, name)
+            for asked in plan.system_models(run, name):
+                found += _model_records(plan, run, asked)
+            found += _system_records(plan, run, cell, name)
             if plan.has_judge(run, cell.study, cell.bench):
                 found += [f"{reader}/judge/answers.json", f"{reader}/judge/ask.json"]
         if plan.has_judge(run, cell.study, cell.bench):
             found += _model_records(plan, run, plan.judge(run, cell.study))
         if arm.retriever:
             found.append(f"{bench}/{cell.arm}/retrieval.json")
+        dataset = plan.dataset_of(run, cell.study, cell.bench)
+        if dataset and not here.items:
+            found.append(f"results/{run}/datasets/{dataset}/dataset.json")
+            files = plan.dataset(run, dataset).files.values()
+            found += [built_record(plan, path) for path in files if is_made(plan, path)]
         index = plan.study(cell.study).index
         if index and not here.items:
             source = plan.source(run, cell.study)
@@ -36,6 +44,16 @@ def stage_records(plan: Plan, run: str, table: str) -> list[str]:
             found += [built_record(plan, path) for path in tables or [source] if is_made(plan, path)]
         records.update(dict.fromkeys(found + _corpus_records(plan, run, cell, arm)))
     return list(records)
+
+
+def _system_records(plan: Plan, run: str, cell: Cell, reader: str) -> list[str]:
+    """Return the records of the database and the environment of a system."""
+    system, dataset = plan.system(run, reader), plan.dataset_of(run, cell.study, cell.bench)
+    if system is None or dataset is None:
+        return []
+    environment = plan.database(run, system.database).environment
+    found = [f"{database_folder(run, dataset, system.database)}.json"]
+    return found + ([environment_record(environment)] if environment else [])
 
 
 def _model_records(plan: Plan, run: str, model: str) -> list[str]:

@@ -7,6 +7,7 @@ from msgspec import Meta
 
 from remeasure.errors import RemeasureError
 from remeasure.needs import Needs, check_needs
+from remeasure.systems.settings import System
 from remeasure.yaml_files import Positive, Seconds, Settings
 
 # No user, no white space, nothing beyond ASCII: what else stands in an address is a mistake or a secret.
@@ -39,7 +40,7 @@ class Model(Settings, kw_only=True):
     """A reader or judge, and one way to reach it.
 
     ``server`` (a program that the step starts), ``base_url`` (an endpoint, or several that serve the same
-    model), ``imported`` (answers that are there), or ``replay`` beside one of them (answers of older runs).
+    model), ``system`` (it searches documents and asks models), ``imported`` (answers that are there), or ``replay`` beside one of them (answers of older runs).
     """
 
     title: str
@@ -49,6 +50,7 @@ class Model(Settings, kw_only=True):
     packages: list[str] = []
     options: dict[str, bool | float | int | str] = {}
     base_url: str | list[str] | None = None
+    system: System | None = None
     imported: Imported | None = None
     replay: str | None = None
     """Folder of an older run: answers come from its journals, and a request that they lack is an error."""
@@ -86,7 +88,7 @@ class Model(Settings, kw_only=True):
 
     def on_login(self) -> bool:
         """Return whether it is asked beside the Snakemake that plans; nodes often have no network."""
-        return self.where == "login" if self.where else self.server is None
+        return self.where == "login" if self.where else self.server is None and self.system is None
 
     def vllm_batch(self) -> dict[str, Any]:
         """Return model and options of ``vllm run-batch``; a hub's name stands in the options."""
@@ -111,7 +113,7 @@ def check_model(model: Model, place: str) -> None:
     Raises:
         RemeasureError: no way or two ways to reach it, an address that is none, a key where its name belongs.
     """
-    ways = {"server": model.server, "base_url": model.base_url, "imported": model.imported}
+    ways = {name: getattr(model, name) for name in ("server", "base_url", "system", "imported")}
     given = [name for name, value in ways.items() if value is not None]
     if len(given) != 1:
         raise RemeasureError(
@@ -120,7 +122,7 @@ def check_model(model: Model, place: str) -> None:
     if model.imported is not None:
         _check_imported(model, place)
     check_needs(model.needs, f"{place}.needs")
-    if model.needs.gpu and (model.server is None or model.on_login()):
+    if model.needs.gpu and ((model.server or model.system) is None or model.on_login()):
         raise RemeasureError(
             f"{place}.needs.gpu: {model.needs.gpu}, but no node is started for it ("
             f"{'where: login' if model.server else given[0]}); take `gpu` out"

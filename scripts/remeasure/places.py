@@ -39,6 +39,10 @@ class Places:
         """What the stages of a corpus ask of a machine."""
         return self.plan.corpus(wildcards.run, wildcards.corpus).needs
 
+    def database_needs(self, wildcards) -> Needs:
+        """What filling a database asks of a machine."""
+        return self.plan.database(wildcards.run, wildcards.database).needs
+
     def encoder_needs(self, wildcards) -> EncoderNeeds:
         """What the stages of an encoder ask of a machine."""
         return self.plan.encoder(wildcards.run, wildcards.encoder).needs

@@ -6,6 +6,7 @@ Prices, concurrency, time limits and addresses are kept apart (``executor``): th
 
 import functools
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from remeasure import catalogue, graders, layout, prompts, reach, repeats, setti
 from remeasure.encoders import BACKENDS
 from remeasure.errors import RemeasureError, did_you_mean
 from remeasure.files import sha256_file
-from remeasure.plan_asking import AskingPlan
+from remeasure.plan_systems import SystemsPlan
 from remeasure.settings import Cell, Corpus, Encoder, Run, Study, StudyRun
 
 # The seed of every bootstrap in every table.
@@ -24,7 +25,7 @@ BOOTSTRAP_SEED = 1
 PAGE_UNITS = 60
 
 
-class Plan(AskingPlan):
+class Plan(SystemsPlan):
     """All settings of the project, resolved on demand.
 
     Args:
@@ -58,9 +59,15 @@ class Plan(AskingPlan):
         """Return the tables that have cells."""
         return list(dict.fromkeys(cell.table for cell in self.cells))
 
-    def cells_of(self, table: str) -> list[Cell]:
-        """Return the cells of one table, in table order."""
-        return [cell for cell in self.cells if cell.table == table]
+    def cells_of(self, table: str, run: str | None = None) -> list[Cell]:
+        """Return the cells of one table, in table order; with a run those that it has readers for."""
+        found = [cell for cell in self.cells if cell.table == table]
+        return found if run is None else [c for c in found if self.readers(run, c.study, c.bench, c.arm)]
+
+    def cells_in(self, run: str) -> list[Cell]:
+        """Return the cells that a run has readers for, of the studies that it has, in table order."""
+        known = self.run(run).studies
+        return [c for c in self.cells if c.study in known and self.readers(run, c.study, c.bench, c.arm)]
 
     def study_run(self, run: str, study: str) -> StudyRun:
         """Return what a run says about a study.
@@ -189,6 +196,8 @@ class Plan(AskingPlan):
                 "n_items": None if training else self.n_items(run, study, bench),
                 "with_answers": compares,
             }
+        if self.study(study).datasets:
+            return {"n_items": self.n_items(run, study, bench), "task": self.task_of_items(study, bench)}
         index = self.study(study).index
         if index:
             return {"n_units": self.n_items(run, study, bench), "source": self.images(run, study)}
@@ -356,6 +365,7 @@ class Plan(AskingPlan):
             "evidence": column.evidence,
             "item_images": column.images,
             "options": column.options,
+            "task": self.task(run, study, bench, arm),
             "n_shown": protocol.retrieve.n_shown if protocol.retrieve else 0,
             "grader": here.grader,
             "thinking": self.thinking(run, study, bench, arm),
@@ -409,8 +419,12 @@ class Plan(AskingPlan):
             "gold": self.bench(run, study, bench).gold,
             "sampling": {"temperature": judging.temperature} if judging.temperature is not None else {},
             "max_tokens": judging.max_tokens,
+            "thinking": judging.thinking,
+            "response_format": judging.response_format,
             "with_answers": graders.by_name(grader).compares,
-            "prompts": prompts.only(profile, [grader, "judge_system"]),
+            "prompts": prompts.only(profile, [n for n in profile["files"] if n.startswith("judge_")])
+            if judging.further
+            else prompts.only(profile, [grader, "judge_system"]),
         }
 
     def estimate_reader(self, run: str, study: str, bench: str, model: str) -> dict[str, Any]:
@@ -492,12 +506,12 @@ class Plan(AskingPlan):
 
     def table(self, run: str, table: str) -> dict[str, Any]:
         """Settings of ``make_table``."""
-        cells = self.cells_of(table)
-        name = cells[0].study
+        cells = self.cells_of(table, run)
+        name = self._study_of(run, table)
         study, here = self.study(name), self.study_run(run, name)
         self.check_contrasts(name)
         benches = {cell.bench: self.bench(run, name, cell.bench) for cell in cells}
-        found = layout.of_table(cells, study, benches, here)
+        found = layout.of_table(cells, study, benches, here, self._readers_of(run))
         return {
             "table": table,
             "run": run,
@@ -508,6 +522,7 @@ class Plan(AskingPlan):
             "decimals": study.decimals,
             "notes": study.notes + here.notes,
             **found,
+            "left_out": self.left_out(run, name),
             "not_comparable": self._not_comparable(run, name),
             "bootstrap": self._bootstrap(name),
             "max_failed_share": self._max_failed_share(run, name),
@@ -529,23 +544,24 @@ class Plan(AskingPlan):
             RemeasureError: names the pair, and the arm where one has no cell.
         """
         cells = [cell for cell in self.cells if cell.study == study]
-        asked = {cell.arm for cell in cells}
+        asked = {"arm": {cell.arm for cell in cells}, "bench": {cell.bench for cell in cells}}
         for pair in self.study(study).compared:
-            for arm in (pair.first, pair.second):
-                if arm not in asked:
+            for name in (pair.first, pair.second):
+                if name not in asked[pair.axis]:
                     raise RemeasureError(
-                        f"{self.folder}/studies/{study}.yaml: contrasts: [{pair.first}, {pair.second}]: arm "
-                        f"{arm!r} has no cell in {self.folder}/cells.tsv; take the pair out or add the cells"
+                        f"{self.folder}/studies/{study}.yaml: contrasts: [{pair.first}, {pair.second}]: "
+                        f"{pair.axis} {name!r} has no cell in {self.folder}/cells.tsv; take the pair out or add the cells"
                     )
+            other = {"arm": "bench", "bench": "arm"}[pair.axis]
             first, second = (
-                {(cell.table, cell.bench) for cell in cells if cell.arm == arm}
-                for arm in (pair.first, pair.second)
+                {(cell.table, getattr(cell, other)) for cell in cells if getattr(cell, pair.axis) == name}
+                for name in (pair.first, pair.second)
             )
             if first.isdisjoint(second):
                 raise RemeasureError(
                     f"{self.folder}/studies/{study}.yaml: contrasts: [{pair.first}, {pair.second}]: stand "
-                    f"together in no bench of a table in {self.folder}/cells.tsv, so there is nothing to "
-                    "subtract; take the pair out or correct its arms"
+                    f"together in no {other} of a table in {self.folder}/cells.tsv, so there is nothing to "
+                    "subtract; take the pair out or correct it"
                 )
 
     def _bootstrap(self, study: str) -> dict[str, int]:
@@ -562,17 +578,34 @@ class Plan(AskingPlan):
         }
         return [field for field in self.run(run).not_comparable if not without.get(field, False)]
 
+    def _study_of(self, run: str, table: str) -> str:
+        """Return the study of a table.
+
+        Raises:
+            RemeasureError: the run has a reader for none of its cells.
+        """
+        if not self.cells_of(table, run):
+            raise RemeasureError(
+                f"{self.folder}/runs/{run}.yaml: table {table!r}: no reader of the run has a cell of it; name "
+                "datasets (dataset_of_bench) and readers"
+            )
+        return self.cells_of(table)[0].study
+
+    def _readers_of(self, run: str) -> Callable[[Cell], tuple[str, ...]]:
+        return lambda cell: self.readers(run, cell.study, cell.bench, cell.arm)
+
     def page(self, run: str, table: str) -> dict[str, Any]:
         """Settings of ``make_page``."""
-        cells = self.cells_of(table)
-        name = cells[0].study
-        study, readers = self.study(name), self.study_run(run, name).readers
+        cells = self.cells_of(table, run)
+        name = self._study_of(run, table)
+        study = self.study(name)
         benches = list(dict.fromkeys(cell.bench for cell in cells))
         several = len({cell.arm for cell in cells}) > 1
+        n_readers = len(self.study_run(run, name).readers)
 
         def title(arm: str, reader: str) -> str:
             words = [study.arms[arm].title] if several else []
-            return ": ".join(words + ([reader] if len(readers) > 1 or not several else []))
+            return ": ".join(words + ([reader] if n_readers > 1 or not several else []))
 
         return {
             "run": run,
@@ -583,7 +616,7 @@ class Plan(AskingPlan):
             "cells": [
                 {"bench": cell.bench, "title": title(cell.arm, reader)}
                 for cell in cells
-                for reader in readers
+                for reader in self.readers(run, cell.study, cell.bench, cell.arm)
             ],
             "n_units": PAGE_UNITS,
         }

@@ -68,9 +68,8 @@ def check_run(run: str, plan: Plan) -> None:
         if study in plan.run(run).studies:  # a run may leave out whole studies
             plan.check_contrasts(study)
             _check_arms(run, plan, study)
-    for cell in plan.cells:
-        if cell.study in plan.run(run).studies:
-            _check_cell(run, plan, cell, made, place)
+    for cell in plan.cells_in(run):
+        _check_cell(run, plan, cell, made, place)
 
 
 def _check_arms(run: str, plan: Plan, study: str) -> None:
@@ -176,10 +175,24 @@ def _check_index(study: str, given: dict, told: dict[str, Any]) -> None:
         module.check(options, told["tables"])
 
 
+def _check_dataset(plan: Plan, run: str, dataset: str, made: set[str], place: str) -> None:
+    """Check where the files of a dataset come from."""
+    for name, path in plan.dataset(run, dataset).files.items():
+        ours = plan.folder.parent / path
+        if path not in made and (path.startswith("results/") or not (Path(path).exists() or ours.exists())):
+            raise RemeasureError(
+                f"{place}: datasets.{dataset}.files.{name}: {path} is not there and no source"
+                f"{did_you_mean(path, made)}; correct the path"
+            )
+
+
 def _check_cell(run: str, plan: Plan, cell: Cell, made: set[str], place: str) -> None:
     here, study = plan.study_run(run, cell.study), plan.study(cell.study)
     corpus = plan.corpus_name(run, cell.study, cell.bench)
-    if here.items is None and study.index:
+    dataset = plan.dataset_of(run, cell.study, cell.bench)
+    if here.items is None and dataset is not None:
+        _check_dataset(plan, run, dataset, made, place)
+    elif here.items is None and study.index:
         told = plan.index(run, cell.study)
         _check_options(lambda given: _check_index(cell.study, given, told), told["options"], place, cell)
         tables = plan.tables_of(run, cell.study).values()
@@ -201,7 +214,7 @@ def _check_cell(run: str, plan: Plan, cell: Cell, made: set[str], place: str) ->
         path = f"{here.items}/{name}.jsonl"
         if path not in made and not Path(path).is_file():
             raise RemeasureError(f"{place}: studies.{cell.study}.items: {path} is not a file; add it")
-    for reader in plan.study_run(run, cell.study).readers:
+    for reader in plan.readers(run, cell.study, cell.bench, cell.arm):
         plan.request(run, cell.study, cell.bench, cell.arm, reader)
         plan.shards(run, cell.study, cell.bench, cell.arm, reader)
         told = plan.grade(run, cell.study, cell.bench, cell.arm, reader)

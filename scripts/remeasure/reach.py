@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from remeasure import repeats
 from remeasure.records import Record
 from remeasure.settings import Cell
 
@@ -32,7 +33,7 @@ class Reach(Record, kw_only=True):
 def of(plan: "Plan", run: str) -> Reach:
     """Return what the cells of a run, its comparison of judges and its trained encoders reach."""
     here = plan.run(run)
-    cells = tuple(cell for cell in plan.cells if cell.study in here.studies)
+    cells = tuple(plan.cells_in(run))
     studies = tuple(dict.fromkeys(cell.study for cell in cells))
     models = set(_models(plan, run, cells))
     encoders = {name for study in studies for name in here.studies[study].encoders.values()}
@@ -64,7 +65,8 @@ def of(plan: "Plan", run: str) -> Reach:
 def _models(plan: "Plan", run: str, cells: tuple[Cell, ...]) -> Iterator[str]:
     """Yield every model that is asked, some more than once."""
     for cell in cells:
-        yield from plan.study_run(run, cell.study).models
+        for reader in plan.readers(run, cell.study, cell.bench, cell.arm):
+            yield from dict.fromkeys([repeats.model_of(reader), *plan.system_models(run, reader)])
         if plan.has_judge(run, cell.study, cell.bench):
             yield plan.judge(run, cell.study)
     audit = plan.run(run).judge_agreement
@@ -94,6 +96,9 @@ def _of_cell(plan: "Plan", run: str, cell: Cell) -> Iterator[str]:
     here = plan.study_run(run, cell.study)
     if here.items:
         yield f"{here.items}/{cell.bench}.jsonl"
+    dataset = plan.dataset_of(run, cell.study, cell.bench)
+    if dataset and not here.items:
+        yield from plan.dataset(run, dataset).files.values()
     if plan.reads_index(run, cell.study):
         yield from plan.tables_of(run, cell.study).values() or [plan.source(run, cell.study)]
     yield from plan.grader_files(run, cell.study, cell.bench).values()

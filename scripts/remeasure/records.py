@@ -6,7 +6,7 @@ compares. Missing values are ``null``, never 0, "" or a sentence.
 
 from typing import Any, Literal
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 # Every request ends in one of these. Only "answered" and, where a published protocol says so, "cut_off" are
 # graded; the others are failures with a count of their own.
@@ -167,6 +167,96 @@ class Request(Record, kw_only=True):
     body: dict[str, Any]
 
 
+class Turn(Record, kw_only=True):
+    """One turn of a conversation."""
+
+    speaker: Literal["user", "agent"]
+    text: str
+
+
+class Document(Record, kw_only=True):
+    """A document of a dataset: one line of its ``documents.jsonl``."""
+
+    uri: str
+    """Its identity in gold labels and citations."""
+    title: str
+    text: str | None = None
+    """Null where it is a file."""
+    path: str | None = None
+    sha256: str | None = None
+    """Of the file."""
+    format: Literal["md", "text", "pdf"] = "md"
+    metadata: dict[str, str] = {}
+
+
+class Question(Record, kw_only=True):
+    """A question of a dataset: one line of its ``questions.jsonl``."""
+
+    question_id: str
+    """As items have it (``requests.safe_id`` of the dataset's own)."""
+    original_id: str
+    query: str | None = None
+    """What is searched for, to the letter; null: it is not searched for on its own."""
+    rewrite: str | None = None
+    """The same as a sentence that stands alone."""
+    turns: tuple[Turn, ...] = ()
+    """The conversation, ending with the question; empty: it is not answered."""
+    expected: str | None = None
+    """The reference answer."""
+    relevant: tuple[str, ...] = ()
+    """Uris of the documents that hold the answer."""
+    group: str
+    """The conversation, or the question itself."""
+    turn: int | None = None
+    """Number in the conversation, from 1."""
+    answerability: str | None = None
+    strata: dict[str, str] = {}
+    """What a table may be broken down by."""
+
+
+class Hit(Record, kw_only=True):
+    """A chunk that a search found, or the best one of a document."""
+
+    uri: str
+    chunk: str
+    """Id of the chunk in the database."""
+    score: float | None = None
+    text: str = ""
+    """Its beginning, for people to see."""
+
+
+class Usage(Record, kw_only=True):
+    """Tokens of one request that a system sent to its model."""
+
+    input_tokens: int
+    output_tokens: int
+
+
+class Trace(Record, kw_only=True):
+    """What a system did for one question; nothing is left out that a number is made from."""
+
+    found: tuple[Hit, ...] = ()
+    """Of a search: chunks, best first, as many as its limit."""
+    found_documents: tuple[Hit, ...] = ()
+    """Of a search: the best chunk of each document, best first, as many documents as its limit."""
+    cited: tuple[str, ...] = ()
+    """Uris in the order of citation, each once."""
+    cited_chunks: tuple[str, ...] = ()
+    searched: tuple[str, ...] = ()
+    """Uris that the searches of an answer returned, in order, each once."""
+    citation_status: Literal["grounded", "ungrounded", "missing"] | None = None
+    requests: tuple[Usage, ...] = ()
+    """Of an answer: every request to the model, in order."""
+    tools: dict[str, int] = {}
+    """Calls by kind: search, cite, execute."""
+    events: dict[str, int] = {}
+    """What else happened, counted (``systems.contract.EVENTS``)."""
+    before: tuple[Turn, ...] = ()
+    """Of a live conversation: the turns before the question as they went."""
+    seconds: float
+    """From the question to the answer, waits for the model included."""
+
+
 class Response(Record, kw_only=True):
     """Outcome of one request: one line of ``responses.jsonl``, one for every request, in request order.
 
@@ -185,6 +275,8 @@ class Response(Record, kw_only=True):
     """Model name as the server reported it."""
     error: str | None = None
     """Class and last message, for every status but ``answered``."""
+    trace: Trace | UnsetType = UNSET
+    """What a system did; a model that is asked directly has none. Its seconds are those of the first time."""
 
 
 class JournalEntry(Record, kw_only=True):
@@ -208,7 +300,9 @@ class JournalEntry(Record, kw_only=True):
     wasted: dict[str, int] | None = None
     """What sendings without an outcome used all the same: it is paid for."""
     raw: Any = None
-    """The reply's body as it came, decoded."""
+    """The reply's body as it came, decoded; of a system what it carries on to the next turn."""
+    trace: Trace | UnsetType = UNSET
+    """What a system did."""
 
 
 class Reading(Record, kw_only=True):

@@ -16,6 +16,7 @@ from remeasure.encoders import BACKENDS
 from remeasure.errors import RemeasureError, did_you_mean
 from remeasure.models import Model, check_model
 from remeasure.needs import CorpusNeeds, EncoderNeeds, check_needs
+from remeasure.systems.settings import Database, Dataset, Environment, System
 from remeasure.yaml_files import Count, Pieces, Positive, Seconds, Settings, convert, merge, read_yaml
 
 Axis = Literal["bench", "arm", "model", "metric"]
@@ -109,6 +110,12 @@ class StudyRun(Settings, kw_only=True):
     """Options of the study's index that differ in this run."""
     reader: str | Annotated[list[str], Meta(min_length=1)]
     """The model that answers, or several: each is a row of its own, and they are compared."""
+    readers_of: dict[str, list[str]] = {}
+    """Benches (``nq``) or cells (``nq/base``) that only some of the readers answer; none: it is left out."""
+    dataset_of_bench: dict[str, str] = {}
+    """The dataset of each bench, where the study's questions come from datasets; others are left out."""
+    filter: str | None = None
+    """SQL WHERE over the documents of a database, for every search of a system."""
     compare: list[tuple[str, str]] = []
     """Pairs of readers whose difference is shown: first minus second."""
     judge: str | None = None
@@ -177,6 +184,9 @@ class Run(Settings, kw_only=True):
     encoders: dict[str, Encoder]
     adapted: dict[str, Adapted] = {}
     """Models that a step puts together from a base and an adapter; a model's ``files`` name their folders."""
+    datasets: dict[str, Dataset] = {}
+    environments: dict[str, Environment] = {}
+    databases: dict[str, Database] = {}
     models: dict[str, Model]
     studies: dict[str, StudyRun]
     limits: Limits = Limits()
@@ -211,6 +221,8 @@ class Bench(Settings, kw_only=True):
     """Settings of the grader itself."""
     files: dict[str, str] = {}
     """Files that the grader reads, by name."""
+    task: dict[str, Any] | None = None
+    """What a system is to do with a question (``systems.contract.DOES`` and what it needs); null: nothing."""
     index: str | None = None
     """The index file that its items are made from; null: the study's first."""
     answer_tokens: Positive | None = None
@@ -252,6 +264,14 @@ class Index(Settings, kw_only=True):
     """Settings of the study's index module; a run may lay others on top."""
 
 
+class Block(Settings, kw_only=True):
+    """Some benches of a table under a title, with the metrics that are shown of them."""
+
+    title: str
+    benches: Annotated[list[str], Meta(min_length=1)]
+    metrics: Annotated[list[str], Meta(min_length=1)]
+
+
 class Layout(Settings, kw_only=True):
     """What stands where in the wide table; an unnamed axis with several values joins the rows."""
 
@@ -259,16 +279,19 @@ class Layout(Settings, kw_only=True):
     columns: tuple[Axis, ...] = ("arm",)
     metrics: tuple[str, ...] = ()
     """The metrics that it shows, in this order; none: all that the graders have. Other files have all."""
+    blocks: tuple[Block, ...] = ()
+    """Parts of the table with columns of their own; none: it is one."""
     figure: Literal["conditions"] | None = None
     """What the picture shows: the arms of every bench and their differences, model by model. Null: bars by
     arm, or points by metric where metrics are columns."""
 
 
 class Contrast(Settings, kw_only=True):
-    """Two arms whose difference is shown: first minus second."""
+    """Two arms, or two benches with the same items, whose difference is shown: first minus second."""
 
     first: str
     second: str
+    axis: Literal["arm", "bench"] = "arm"
     name: str | None = None
     """What the difference is called; null: it has no name."""
     title: str | None = None
@@ -280,6 +303,12 @@ class Judging(Settings, kw_only=True):
     max_tokens: Positive = 1000
     temperature: float | None = 0.0
     """Null: it is not sent."""
+    thinking: bool | None = None
+    """Null: nothing is said."""
+    further: bool = False
+    """Whether it is asked further questions about an answer, each with a prompt `judge_<name>` of its own."""
+    response_format: dict[str, Any] | None = None
+    """Shape that a verdict must have, in the form of the chat protocol."""
 
 
 class Sampling(Settings, kw_only=True):
@@ -304,6 +333,8 @@ class Study(Settings, kw_only=True):
     notes: list[str] = []
     """What a reader of the table must know beside its numbers, one sentence or more each."""
     layout: Layout = Layout()
+    datasets: bool = False
+    """Whether its questions come from datasets."""
     retrieve: Retrieve | None = None
     """Null where no arm retrieves."""
     index: Index | None = None
@@ -416,7 +447,8 @@ def _known(kind: str, word: str, known, place: str) -> None:
 
 def _check_run(run: Run, path: Path) -> None:
     """Check what points from one section of a run to another."""
-    for slug in [*run.corpora, *run.encoders, *run.adapted, *run.models]:
+    named = [*run.corpora, *run.encoders, *run.adapted, *run.models]
+    for slug in [*named, *run.datasets, *run.environments, *run.databases]:
         if not SLUG.match(slug):
             raise RemeasureError(f"{path}: name {slug!r} may hold only a-z, 0-9, _ and -; rename it")
     for name, corpus in run.corpora.items():
@@ -436,8 +468,23 @@ def _check_run(run: Run, path: Path) -> None:
         check_needs(adapted.needs, f"{path}: adapted.{name}.needs")
     for name, model in run.models.items():
         check_model(model, f"{path}: models.{name}")
+        if model.system is not None:
+            _check_system(model.system, run, f"{path}: models.{name}.system")
+    for name, database in run.databases.items():
+        place = f"{path}: databases.{name}"
+        check_needs(database.needs, f"{place}.needs")
+        _known("model", database.embedder, run.models, f"{place}.embedder")
+        if database.environment is not None:
+            _known("environment", database.environment, run.environments, f"{place}.environment")
+        for dataset in database.prebuilt:
+            _known("dataset", dataset, run.datasets, f"{place}.prebuilt")
     for name, study in run.studies.items():
         place = f"{path}: studies.{name}"
+        for bench, dataset in study.dataset_of_bench.items():
+            _known("dataset", dataset, run.datasets, f"{place}.dataset_of_bench.{bench}")
+        for cell, readers in study.readers_of.items():
+            for reader in readers:
+                _known("reader", reader, study.models, f"{place}.readers_of.{cell}")
         if study.corpus is not None:
             _known("corpus", study.corpus, run.corpora, f"{place}.corpus")
         if study.judge is not None:
@@ -449,6 +496,17 @@ def _check_run(run: Run, path: Path) -> None:
             _known("encoder", encoder, run.encoders, f"{place}.encoders.{role}")
     for judge in run.judge_agreement.judges if run.judge_agreement else ():
         _known("model", judge, run.models, f"{path}: judge_agreement.judges")
+
+
+def _check_system(system: System, run: Run, place: str) -> None:
+    """Check what a system's parts are."""
+    _known("database", system.database, run.databases, f"{place}.database")
+    for role in ("answerer", "reranker"):
+        name = getattr(system, role)
+        if name is not None:
+            _known("model", name, run.models, f"{place}.{role}")
+            if run.models[name].system is not None:
+                raise RemeasureError(f"{place}.{role}: {name!r} is a system itself; name a model")
 
 
 def _check_readers(study: StudyRun, run: Run, place: str) -> None:
@@ -527,8 +585,9 @@ def load_study(folder: Path, name: str) -> Study:
     for bench_name, bench in study.benches.items():
         check_bench(bench, study, f"{path}: benches.{bench_name}")
     for pair in study.compared:
-        _known("arm", pair.first, study.arms, f"{path}: contrasts")
-        _known("arm", pair.second, study.arms, f"{path}: contrasts")
+        known = study.arms if pair.axis == "arm" else study.benches
+        _known(pair.axis, pair.first, known, f"{path}: contrasts")
+        _known(pair.axis, pair.second, known, f"{path}: contrasts")
     _check_pairs([(pair.first, pair.second) for pair in study.compared], f"{path}: contrasts")
     named = [pair.name for pair in study.compared if pair.name is not None]
     if doubled := [name for name in dict.fromkeys(named) if named.count(name) > 1]:

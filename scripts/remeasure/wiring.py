@@ -12,6 +12,7 @@ from remeasure import gaps, image_tree, lineage, parts, prompts
 from remeasure.encoders import BACKENDS
 from remeasure.places import Places
 from remeasure.plan import Plan
+from remeasure.plan_systems import database_folder, environment_record
 
 UNIT_FILES = {
     "tiles": {"manifest": "tiles/manifest.jsonl", "ocr": "tiles/ocr.jsonl"},
@@ -37,6 +38,15 @@ def as_options(function: Callable[[Any], dict[str, str]]) -> Callable[[Any], lis
     def resolved(wildcards) -> list[str]:
         named = function(wildcards)
         return [word for name in named for word in (f"--{name.replace('_', '-')}", str(named[name]))]
+
+    return resolved
+
+
+def as_pairs(function: Callable[[Any], dict[str, str]]) -> Callable[[Any], list[str]]:
+    """Return a function of wildcards that gives named inputs as words ``name=path``."""
+
+    def resolved(wildcards) -> list[str]:
+        return [f"{name}={path}" for name, path in function(wildcards).items()]
 
     return resolved
 
@@ -135,11 +145,37 @@ class Wiring(Places):
         files = self.plan.adapted_files(wildcards.run, wildcards.adapted)
         return {option: verified(path) for option, path in files.items()}
 
+    # -- datasets and systems ------------------------------------------------------------------------------
+
+    def dataset_files(self, wildcards) -> dict[str, Any]:
+        """What a dataset is read from, by the loader's names."""
+        files = self.plan.dataset(wildcards.run, wildcards.dataset).files
+        return {name: verified(path) for name, path in files.items()}
+
+    def ingested(self, wildcards) -> dict[str, Any]:
+        """What a database is made from: documents, the files of its embedder, its environment."""
+        run, found = wildcards.run, self.plan.database(wildcards.run, wildcards.database)
+        files = self.plan.model(run, found.embedder).files.values()
+        named = {
+            "documents": f"results/{run}/datasets/{wildcards.dataset}/documents.jsonl",
+            "files": [verified(path) for path in files],
+        }
+        if found.environment is not None:
+            named["environment"] = environment_record(found.environment)
+        return named
+
+    def ingest_options(self, wildcards) -> dict[str, str]:
+        """As ``ingested``, what the script is told by options of its own."""
+        return {name: path for name, path in self.ingested(wildcards).items() if name != "files"}
+
     # -- questions and ranked lists ------------------------------------------------------------------------
 
     def items(self, wildcards) -> dict[str, Any]:
         """What the questions of a bench are made from."""
         here = self.plan.study_run(wildcards.run, wildcards.study)
+        dataset = self.plan.dataset_of(wildcards.run, wildcards.study, wildcards.bench)
+        if dataset and not here.items:
+            return {"dataset": f"results/{wildcards.run}/datasets/{dataset}/questions.jsonl"}
         listed = self.plan.study(wildcards.study).index
         if listed and not here.items:
             file = self.plan.index_file(wildcards.study, wildcards.bench)
@@ -245,10 +281,16 @@ class Wiring(Places):
 
     def environment(self, run: str, model: str) -> str:
         """The environment that a model is asked in: that of the GPU node where the step starts vLLM there."""
-        return f"../envs/{'vllm' if self.plan.needs_vllm(run, model) else 'core'}.yaml"
+        asked = self.plan.system_models(run, model)
+        needs_vllm = any(self.plan.needs_vllm(run, name) for name in asked)
+        return f"../envs/{'vllm' if needs_vllm else 'core'}.yaml"
 
     def server_files(self, run: str, study: str, model: str) -> list[Any]:
         """Files that a model's own server needs; a hosted model needs none."""
+        if self.plan.system(run, model):
+            parts = self.plan.system_models(run, model)
+            files = [self.plan.model(run, name).files.values() for name in parts]
+            return [verified(path) for paths in files for path in paths]
         way = self.plan.study_executor(run, study, model)
         made = [way["model"]] if way["kind"] == "vllm-batch" and self.plan.adapted_at(way["model"]) else []
         return [verified(path) for path in (*way.get("files", {}).values(), *made)]
@@ -259,9 +301,19 @@ class Wiring(Places):
         here = "results/{run}/{study}/{bench}/{arm}/{model}/shards".format(**wildcards)
         return [f"{here}/{number}of{n}.json" for number in range(1, n + 1)] if n > 1 else []
 
-    def imported(self, wildcards, model: str) -> dict[str, str]:
-        """The file of an original system that a model's answers are taken from, where they are."""
-        path = self.plan.imported(wildcards.run, wildcards.study, wildcards.bench, wildcards.arm, model)
+    def behind(self, wildcards, model: str) -> dict[str, str]:
+        """What a cell's answers come from beside its model: a system's database, or the file of an import."""
+        run, study, bench = wildcards.run, wildcards.study, wildcards.bench
+        system = self.plan.system(run, model)
+        if system is not None:
+            dataset = self.plan.dataset_of(run, study, bench)
+            assert dataset is not None, bench  # a bench without one has no cell
+            found = self.plan.database(run, system.database)
+            named = {"database": f"{database_folder(run, dataset, system.database)}.json"}
+            if found.environment is not None:
+                named["environment"] = environment_record(found.environment)
+            return named
+        path = self.plan.imported(run, study, bench, wildcards.arm, model)
         return {"imported": path} if path else {}
 
     # -- costs ---------------------------------------------------------------------------------------------
@@ -286,9 +338,9 @@ class Wiring(Places):
     def estimated(self, run: str, tables: list[str]) -> dict[str, dict[str, Any]]:
         """The estimate files behind tables, each once, with the place that each belongs to."""
         found: dict[str, dict[str, Any]] = {}
-        for cell in (cell for table in tables for cell in self.plan.cells_of(table)):
+        for cell in (cell for table in tables for cell in self.plan.cells_of(table, run)):
             place = {"table": cell.table, "study": cell.study, "bench": cell.bench, "arm": cell.arm}
-            for reader in self.plan.study_run(run, cell.study).readers:
+            for reader in self.plan.readers(run, cell.study, cell.bench, cell.arm):
                 here = f"results/{run}/{cell.study}/{cell.bench}/{cell.arm}/{reader}"
                 found.setdefault(f"{here}/estimate.json", place)
                 if self.plan.has_judge(run, cell.study, cell.bench):
@@ -335,13 +387,14 @@ class Wiring(Places):
         """One file of every cell of a table."""
         return [
             f"results/{wildcards.run}/{c.study}/{c.bench}/{c.arm}/{reader}/{name}"
-            for c in self.plan.cells_of(wildcards.table)
-            for reader in self.plan.study_run(wildcards.run, c.study).readers
+            for c in self.plan.cells_of(wildcards.table, wildcards.run)
+            for reader in self.plan.readers(wildcards.run, c.study, c.bench, c.arm)
         ]
 
     def benches(self, wildcards, name: str) -> list[str]:
         """One file of every bench of a table."""
-        benches = dict.fromkeys((cell.study, cell.bench) for cell in self.plan.cells_of(wildcards.table))
+        cells = self.plan.cells_of(wildcards.table, wildcards.run)
+        benches = dict.fromkeys((cell.study, cell.bench) for cell in cells)
         return [f"results/{wildcards.run}/{study}/{bench}/{name}" for study, bench in benches]
 
     def pictured(self, wildcards) -> list[Any]:

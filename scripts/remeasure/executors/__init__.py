@@ -34,6 +34,9 @@ class Keeper(Protocol):
             RemeasureError: it cannot be kept (full disk); everything before it is.
         """
 
+    def kept(self, custom_id: str) -> JournalEntry | None:
+        """Return the outcome that is there of another request of the cell; null where there is none."""
+
     def enough(self) -> str | None:
         """Return why nothing more may be sent (a spend limit), null while all is well; ask before sending."""
 
@@ -186,7 +189,39 @@ class ImportSettings(Way, kw_only=True, tag_field="kind", tag="import"):
     """Hash of the file, as the identity of its answers says it (``importing.located``)."""
 
 
-Settings = HttpSettings | ServerSettings | BatchSettings | VllmBatchSettings | ReplaySettings | ImportSettings
+class Part(Record, kw_only=True):
+    """A model that a system asks."""
+
+    served_name: str
+    way: "HttpSettings | ServerSettings"
+
+
+class SystemSettings(Way, kw_only=True, tag_field="kind", tag="system"):
+    """A system under test, driven by its adapter (``systems.contract``)."""
+
+    adapter: str
+    vector_dim: int
+    options: dict[str, Any] = {}
+    """Of its database and of its own."""
+    embedder: Part
+    answerer: Part | None = None
+    reranker: Part | None = None
+    case_timeout_s: float
+    database: str | None = None
+    """Record of the database, as the cell says it."""
+    environment: str | None = None
+    """Record of the environment; null: that of the workflow."""
+
+
+Settings = (
+    HttpSettings
+    | ServerSettings
+    | BatchSettings
+    | VllmBatchSettings
+    | ReplaySettings
+    | ImportSettings
+    | SystemSettings
+)
 
 
 @contextlib.contextmanager
@@ -235,3 +270,8 @@ def opened(settings: Settings, served_name: str, images_root: Path, journal: Pat
             from remeasure.executors.importing import ImportExecutor
 
             yield ImportExecutor(settings, journal)
+        case SystemSettings():
+            from remeasure.executors.system import SystemExecutor
+
+            with SystemExecutor(settings, journal) as executor:
+                yield executor

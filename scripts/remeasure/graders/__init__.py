@@ -5,6 +5,7 @@ from remeasure.graders.base import Case, Grader, MetricName, Unit, UnitGrader
 from remeasure.graders.choice import MCQ_LETTER
 from remeasure.graders.exact import EM
 from remeasure.graders.judged import JUDGE_ANYOF, JUDGE_OR10, JUDGE_SIMPLEQA, JUDGE_WORLDVQA
+from remeasure.graders.rag import JUDGE_RAG_ANSWER, NUMBER_MATCH, RANKED_DOCUMENTS
 from remeasure.graders.ranked_list import JUDGE_RANKED_LIST, RANKED_LIST
 from remeasure.graders.rubric import JUDGE_RUBRIC
 from remeasure.graders.triplets import TRIPLETS
@@ -22,6 +23,9 @@ GRADERS: dict[str, UnitGrader] = {
         RANKED_LIST,
         JUDGE_RANKED_LIST,
         JUDGE_RUBRIC,
+        RANKED_DOCUMENTS,
+        JUDGE_RAG_ANSWER,
+        NUMBER_MATCH,
     )
 }
 

@@ -100,6 +100,8 @@ class MetricName:
     kind: Kind = "share"
     if_none: float | None = None
     """What the original says where no unit is in the denominator; null where it says nothing."""
+    per_group: bool = False
+    """Whether it is the mean over groups of their means, each group counted once."""
     shows_n: bool = False
     """Whether its number means nothing without its denominator, which then stands beside it."""
 
@@ -116,6 +118,8 @@ class Unit:
     """The judge's replies, in the order of the items; null where it was not asked."""
     thinking: bool
     """Whether the cell's protocol lets the reader think."""
+    further: tuple[dict[str, Response], ...] = ()
+    """The judge's replies to further questions by name, in the order of the items."""
 
 
 ACCURACY = (MetricName("accuracy", "Accuracy"),)
@@ -142,6 +146,7 @@ class Grader:
     packages: ClassVar[tuple[str, ...]] = ()
     averaged: ClassVar[tuple[str, ...]] = ()
     needs_form: ClassVar[bool] = False
+    questions: ClassVar[tuple[str, ...]] = ()
 
     @property
     def label(self) -> str:
@@ -204,6 +209,9 @@ class UnitGrader(Protocol):
     """Distributions whose versions can change a verdict."""
     averaged: tuple[str, ...]
     """Divisions (``Graded.strata``) whose parts are averaged, each counted once."""
+    questions: tuple[str, ...]
+    """Further questions that the judge may be asked about an answer, in this order
+    (``<study>_messages.further_judge_messages``)."""
     needs_form: bool
     """Whether a judge's reply that keeps to no form makes a published number wrong, rather than being one
     that the original has a reading for."""

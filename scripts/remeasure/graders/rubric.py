@@ -94,6 +94,7 @@ class RubricGrader:
     packages: ClassVar[tuple[str, ...]] = ("onnxruntime", "scikit-learn", "scipy", "tokenizers")
     averaged: ClassVar[tuple[str, ...]] = ()
     needs_form: ClassVar[bool] = True
+    questions: ClassVar[tuple[str, ...]] = ()
 
     @property
     def label(self) -> str:

@@ -126,6 +126,7 @@ class TripletGrader:
     packages: ClassVar[tuple[str, ...]] = ("lemminflect",)
     averaged: ClassVar[tuple[str, ...]] = ("object",)
     needs_form: ClassVar[bool] = False
+    questions: ClassVar[tuple[str, ...]] = ()
 
     @property
     def label(self) -> str:

@@ -39,12 +39,10 @@ class Target(Record, kw_only=True):
 def askings(plan: Plan, run: str) -> list[Asking]:
     """Return every request file that the tables of a run are made from, in table order."""
     found = []
-    for cell in plan.cells:
-        if cell.study not in plan.run(run).studies:
-            continue
+    for cell in plan.cells_in(run):
         here, name = plan.study_run(run, cell.study), f"{cell.study}/{cell.bench}/{cell.arm}"
         place = {"study": cell.study, "bench": cell.bench, "arm": cell.arm}
-        for reader in here.readers:
+        for reader in plan.readers(run, cell.study, cell.bench, cell.arm):
             folder = Path("results", run, name, reader)
             shown = name if len(here.readers) == 1 else f"{name}/{reader}"
             settings = plan.request(run, cell.study, cell.bench, cell.arm, reader)

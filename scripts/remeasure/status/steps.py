@@ -73,7 +73,9 @@ class Wildcards(SimpleNamespace):
 def tables(plan: Plan, run: str) -> list[str]:
     """Return the tables that a run can make, the comparison of its judges last."""
     known = plan.run(run).studies
-    found = [t for t in plan.tables() if all(cell.study in known for cell in plan.cells_of(t))]
+    found = [
+        t for t in plan.tables() if all(c.study in known for c in plan.cells_of(t)) and plan.cells_of(t, run)
+    ]
     return found + ([JUDGES] if plan.run(run).judge_agreement else [])
 
 
@@ -104,7 +106,7 @@ def steps(plan: Plan, rules: RuleFiles, run: str, only: str | None = None) -> li
         last = rules[maker].made(run=run, table=table).outputs[0]
         files |= dict.fromkeys([*paths, last])
         behind[last] = tuple(rules.maker(path)[1].outputs[0] for path in paths)
-    cells = [cell for table in chosen if table != JUDGES for cell in plan.cells_of(table)]
+    cells = [cell for table in chosen if table != JUDGES for cell in plan.cells_of(table, run)]
     rows = _rows(plan, run, cells)
     found: dict[str, Step] = {}
     sources: dict[str, None] = {}
@@ -118,8 +120,8 @@ def steps(plan: Plan, rules: RuleFiles, run: str, only: str | None = None) -> li
 def _table(plan: Plan, run: str, table: str) -> list[str]:
     """Return the files that stand for the steps behind a table: stage records, and those of shards."""
     paths = lineage.stage_records(plan, run, table)
-    for cell in plan.cells_of(table):
-        for reader in plan.study_run(run, cell.study).readers:
+    for cell in plan.cells_of(table, run):
+        for reader in plan.readers(run, cell.study, cell.bench, cell.arm):
             place = Wildcards(run=run, study=cell.study, bench=cell.bench, arm=cell.arm, model=reader)
             paths += Wiring(plan).shards(place)
     return paths
@@ -130,7 +132,7 @@ def _rows(plan: Plan, run: str, cells: list[Cell]) -> dict[tuple[str, str, str, 
     found = {}
     for cell in cells:
         readers = plan.study_run(run, cell.study).readers
-        for reader in readers:
+        for reader in plan.readers(run, cell.study, cell.bench, cell.arm):
             name = f"{cell.study}/{cell.bench}/{cell.arm}"
             row = name if len(readers) == 1 else f"{name}/{reader}"
             found[cell.study, cell.bench, cell.arm, reader] = row

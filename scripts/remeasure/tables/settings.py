@@ -70,12 +70,20 @@ class Place(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class Pair(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Two values of an axis whose difference is shown: first minus second."""
 
-    axis: Literal["arm", "model"]
+    axis: Literal["arm", "model", "bench"]
     first: str
     second: str
     name: str | None = None
     """What the difference is called."""
     title: str | None = None
+
+
+class BlockPlan(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A part of a table with columns of its own."""
+
+    title: str
+    benches: tuple[str, ...]
+    metrics: tuple[str, ...]
 
 
 class TableSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -114,6 +122,10 @@ class TableSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Further protocol fields: ours and the published; those that differ are named."""
     shown_metrics: tuple[str, ...] = ()
     """The metrics that the page shows; none: all. Files have all."""
+    left_out: tuple[str, ...] = ()
+    """Readers that this computer cannot run."""
+    blocks: tuple[BlockPlan, ...] = ()
+    """Parts with columns of their own, as the page shows them; none: it is one."""
     figure: Literal["conditions"] | None = None
     """What the picture shows; null: bars by arm, or points by metric, as the columns are."""
 

@@ -1,0 +1,1 @@
+"""Questions answered by a system under test through its adapter."""

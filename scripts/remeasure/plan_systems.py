@@ -1,0 +1,266 @@
+"""Which systems answer which cells, from what data, and how they are reached; part of ``plan.Plan``."""
+
+import json
+from typing import Any
+
+from remeasure import environments, fingerprint, repeats
+from remeasure.errors import RemeasureError, did_you_mean
+from remeasure.files import sha256_file
+from remeasure.plan_asking import AskingPlan
+from remeasure.settings import Cell
+from remeasure.systems.settings import Database, Dataset, Environment, System
+
+
+class SystemsPlan(AskingPlan):
+    """Settings of datasets, databases and systems, resolved on demand."""
+
+    cells: list[Cell]
+
+    # -- which readers a cell has --------------------------------------------------------------------------
+
+    def readers(self, run: str, study: str, bench: str, arm: str) -> tuple[str, ...]:
+        """Return the readers of a cell, with repetitions, in the order of the table; none: it is left out.
+
+        Raises:
+            RemeasureError: the run names readers of a bench or cell that there is not, or a system whose
+                environment cannot be made where nothing may be left out.
+        """
+        here, protocol = self.study_run(run, study), self.study(study)
+        if protocol.datasets and here.items is None and bench not in here.dataset_of_bench:
+            return ()
+        for name in (*here.readers_of, *here.dataset_of_bench):
+            head, _, tail = name.partition("/")
+            if head not in protocol.benches or (tail and tail not in protocol.arms):
+                raise RemeasureError(
+                    f"{self.folder}/runs/{run}.yaml: studies.{study}: {name!r} is no bench or bench/arm"
+                    f"{did_you_mean(head, protocol.benches)}; correct it"
+                )
+        chosen = here.readers_of.get(f"{bench}/{arm}", here.readers_of.get(bench, list(here.models)))
+        return tuple(
+            name
+            for name in here.readers
+            if repeats.model_of(name) in chosen and self._has(run, repeats.model_of(name), arm)
+        )
+
+    def _has(self, run: str, model: str, arm: str) -> bool:
+        system = self.model(run, model).system
+        return system is None or (arm in system.arms and self.is_possible(run, model))
+
+    def is_possible(self, run: str, model: str) -> bool:
+        """Return whether the environment that a system needs can be made on this computer.
+
+        Raises:
+            RemeasureError: it cannot, and the variable ``CI`` is set.
+        """
+        system = self.model(run, model).system
+        if system is None:
+            return True
+        name = self.run(run).databases[system.database].environment
+        if name is None:
+            return True
+        needed = self.environment(run, name)
+        if environments.find_python(needed.python) is not None:
+            return True
+        said = (
+            f"system {model!r} needs Python {needed.python} or later, and none was found; install one or "
+            f"name it in {environments.HAND}"
+        )
+        if environments.is_ci():
+            raise RemeasureError(f"{said}: where CI is set nothing is left out")
+        return False
+
+    def left_out(self, run: str, study: str) -> list[str]:
+        """Return the systems of a study that this computer cannot run; the table says so."""
+        models = self.study_run(run, study).models
+        return [name for name in models if not self.is_possible(run, name)]
+
+    # -- data ----------------------------------------------------------------------------------------------
+
+    def dataset(self, run: str, name: str) -> Dataset:
+        """Return one dataset of a run.
+
+        Raises:
+            RemeasureError: the run has none of that name.
+        """
+        known = self.run(run).datasets
+        if name not in known:
+            raise RemeasureError(
+                f"{self.folder}/runs/{run}.yaml: no dataset {name!r}{did_you_mean(name, known)}; known: "
+                f"{', '.join(known) or 'none'}"
+            )
+        return known[name]
+
+    def dataset_of(self, run: str, study: str, bench: str) -> str | None:
+        """Return the dataset of a bench; null where its questions come from elsewhere."""
+        if not self.study(study).datasets:
+            return None
+        return self.study_run(run, study).dataset_of_bench.get(bench)
+
+    def load_dataset(self, run: str, dataset: str) -> dict[str, Any]:
+        """Settings of ``load_dataset``."""
+        found = self.dataset(run, dataset)
+        return {"loader": found.loader, "expected": found.expected, "options": found.options}
+
+    def database(self, run: str, name: str) -> Database:
+        """Return one database of a run.
+
+        Raises:
+            RemeasureError: the run has none of that name.
+        """
+        known = self.run(run).databases
+        if name not in known:
+            raise RemeasureError(
+                f"{self.folder}/runs/{run}.yaml: no database {name!r}{did_you_mean(name, known)}; known: "
+                f"{', '.join(known) or 'none'}"
+            )
+        return known[name]
+
+    def ingest(self, run: str, dataset: str, database: str) -> dict[str, Any]:
+        """Settings of ``ingest_documents``: what decides what is in a database."""
+        found = self.database(run, database)
+        return self._database_identity(run, database) | {"prebuilt": found.prebuilt.get(dataset)}
+
+    def _database_identity(self, run: str, name: str) -> dict[str, Any]:
+        found = self.database(run, name)
+        return {
+            "adapter": found.adapter,
+            "code": fingerprint.of_script(f"systems/{found.adapter}.py"),
+            "environment": self.environment_settings(run, found.environment) if found.environment else None,
+            "embedder": {"name": found.embedder} | self.identity(run, found.embedder),
+            "served_name": self.model(run, found.embedder).served_name or found.embedder,
+            "vector_dim": found.vector_dim,
+            "options": found.options,
+        }
+
+    def environment(self, run: str, name: str) -> Environment:
+        """Return one environment of a run."""
+        return self.run(run).environments[name]
+
+    def environment_json(self, name: str) -> str:
+        """Settings of ``install_environment`` of whichever run defines the environment, as JSON.
+
+        Raises:
+            RemeasureError: two runs mean different things by the name, or none defines it.
+        """
+        found = {}
+        for run in self.runs():
+            try:
+                known = self.run(run).environments
+            except RemeasureError:  # said when that run is asked for
+                continue
+            if name in known:
+                found[json.dumps(self.environment_settings(run, name), sort_keys=True)] = run
+        if len(found) != 1:
+            said = f"defined differently by {' and '.join(found.values())}" if found else "in no run"
+            raise RemeasureError(f"environment {name!r}: {said}; give each version a name of its own")
+        return next(iter(found))
+
+    def runs(self) -> list[str]:
+        """Return the names of all runs that have a file."""
+        raise NotImplementedError
+
+    def environment_settings(self, run: str, name: str) -> dict[str, Any]:
+        """Settings of ``install_environment``.
+
+        Raises:
+            RemeasureError: the file of pins is missing.
+        """
+        found = self.environment(run, name)
+        path = self.folder.parent / found.lock
+        if not path.is_file():
+            raise RemeasureError(f"{path}: is missing; correct environments.{name}.lock of the run")
+        return {"lock": found.lock, "sha256": sha256_file(path), "python": found.python}
+
+    # -- systems -------------------------------------------------------------------------------------------
+
+    def system(self, run: str, model: str) -> System | None:
+        """Return what a reader is as a system; null where it is a model."""
+        return self.model(run, model).system
+
+    def _identity(self, run: str, model: str) -> dict[str, Any]:
+        system = self.model(run, model).system
+        if system is None:
+            return super()._identity(run, model)
+        parts = {role: getattr(system, role) for role in ("answerer", "reranker")}
+        return {
+            "database": self._database_identity(run, system.database),
+            **{role: self.identity(run, name) if name else None for role, name in parts.items()},
+            "options": system.options,
+        }
+
+    def executor(self, run: str, model: str, corpus: str | None) -> dict[str, Any]:
+        """As ``AskingPlan.executor``; a system comes with how each of its models is reached."""
+        spec = self.model(run, model)
+        if spec.system is None:
+            return super().executor(run, model, corpus)
+        database = self.database(run, spec.system.database)
+        parts = {
+            "embedder": database.embedder,
+            "answerer": spec.system.answerer,
+            "reranker": spec.system.reranker,
+        }
+        ways = {
+            role: {
+                "served_name": self.model(run, name).served_name or name,
+                "way": self.executor(run, name, corpus),
+            }
+            for role, name in parts.items()
+            if name is not None
+        }
+        return {
+            "kind": "system",
+            "money": None,
+            "image_tokens": None,
+            "adapter": database.adapter,
+            "vector_dim": database.vector_dim,
+            "options": database.options | spec.system.options,
+            "embedder": None,
+            "answerer": None,
+            "reranker": None,
+            "case_timeout_s": spec.system.case_timeout_s,
+        } | ways
+
+    def ingest_way(self, run: str, database: str) -> dict[str, Any]:
+        """Return how the embedder of a database is reached; not part of what is in it."""
+        found = self.database(run, database)
+        served = self.model(run, found.embedder).served_name or found.embedder
+        return {"served_name": served, "way": self.executor(run, found.embedder, None)}
+
+    def system_models(self, run: str, model: str) -> list[str]:
+        """Return the models that a reader asks: of a system its parts, else itself."""
+        system = self.system(run, model)
+        if system is None:
+            return [repeats.model_of(model)]
+        found = (self.database(run, system.database).embedder, system.answerer, system.reranker)
+        return [name for name in found if name is not None]
+
+    def task_of_items(self, study: str, bench: str) -> dict[str, Any]:
+        """Return what the items of a bench are for.
+
+        Raises:
+            RemeasureError: the study's questions come from datasets, and the bench does not say it.
+        """
+        told = self.study(study).benches[bench].task
+        if told is None:
+            raise RemeasureError(
+                f"{self.folder}/studies/{study}.yaml: benches.{bench}.task: is missing; say what is to be done"
+            )
+        return told
+
+    def task(self, run: str, study: str, bench: str, arm: str) -> dict[str, Any] | None:
+        """Return what a system is to do in a cell; null where a model is asked."""
+        told = self.study(study).benches[bench].task
+        if told is None:
+            return None
+        here = self.study_run(run, study)
+        return told | self.study(study).arms[arm].options | {"filter": here.filter}
+
+
+def environment_record(name: str) -> str:
+    """Return the record of an environment; it says where its Python is."""
+    return f"results/environments/{name}.json"
+
+
+def database_folder(run: str, dataset: str, database: str) -> str:
+    """Return the place of a database; its record has ``.json`` behind it."""
+    return f"results/{run}/datasets/{dataset}/{database}"

@@ -1,0 +1,1 @@
+"""Measures of retrieval and of answers with citations."""

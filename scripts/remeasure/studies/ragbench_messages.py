@@ -1,0 +1,1 @@
+"""What systems and judges are shown in the RAG benchmarks."""

@@ -1,0 +1,65 @@
+"""What a system is told and what it tells, one JSON object per line: the whole contract of an adapter.
+
+An adapter is one file, ``scripts/systems/<adapter>.py``, run by the Python of its own environment: this
+module imports nothing but the standard library. It reads commands from its standard input, answers each with
+one line on its standard output in the order of the commands, writes what people may read to standard error,
+and ends when its input ends. It keeps no state between commands but what makes it fast.
+
+Commands are objects with ``do``:
+
+``describe``  → ``{"ok": true, "versions": {package: version}, "arms": [...]}``.
+``open``      ``database`` (folder), ``create`` (bool), ``embedder``, ``reranker``, ``answerer`` (endpoints, or
+              null), ``options`` of database and system together. → ``{"ok": true, "stamp": {...}}``; what the
+              database itself says of its embedder, so that the workflow can compare.
+``ingest``    ``documents``: list of ``records.Document``. → ``{"ok": true, "n_documents": n, "n_chunks": n,
+              "failed": [{"uri": ..., "reason": ...}]}``. A uri that is there already with chunks is skipped.
+``finish``    after the last ``ingest``: makes the full text index cover every row. → ``{"ok": true,
+              "n_documents": n, "n_chunks": n, "n_indexed": n}``.
+``search``    ``queries``: list of texts, ``limit``, ``filter`` (SQL WHERE over documents, or null).
+              → ``{"ok": true, "results": [{"found": [hit…], "found_documents": [hit…]} | {"error": …}]}``.
+``answer``    ``turns`` (the conversation, ending with the question), ``preamble`` (what the model is told of the
+              domain beside the system's own instructions, or null), ``target``, ``filter``, ``thinking``,
+              ``max_tokens``, ``temperature`` and other words of sampling. → an answer.
+``converse``  one turn of a live conversation: ``question``, ``carry`` (null at the first turn), ``compact``,
+              the rest as ``answer``. → an answer with ``carry``, anything that JSON can say.
+``forget``    nothing more is asked of the open database. → ``{"ok": true}``.
+
+An endpoint is ``{"base_url", "model", "key_env" (name of the variable that holds the key, or null),
+"vector_dim" (of an embedder)}``.
+
+An answer is ``{"ok": true, "text", "finish", "trace": {…as records.Trace, without before and seconds…}}``.
+What goes wrong with one command is ``{"ok": false, "kind": one of KINDS, "error": one line, "trace": …}``: the
+adapter lives on. ``kind`` ``fatal`` means that nothing more can be done; the step stops with the error.
+"""
+
+KINDS = (
+    "request_limit",  # the model never stopped asking for tools
+    "context_length",
+    "timeout",
+    "connection",
+    "server_error",
+    "refused",
+    "tool_error",
+    "bad_filter",
+    "fatal",
+)
+"""Classes of failures."""
+
+EVENTS = (
+    "empty_searches",  # a search of an answer found nothing
+    "tool_errors",  # a tool call that failed, and the model was told
+    "unknown_tools",  # a call of a tool that there is not, or with arguments that cannot be read
+    "rejected_searches",  # beyond the search budget
+    "rejected_executions",  # beyond the budget of code
+    "unresolved_citations",  # ids that stand for nothing
+    "repaired_citations",  # ids that were replaced by the closest one retrieved
+    "request_limit_reached",  # only citing was left
+    "null_answers",  # the last message had no text
+)
+"""What is counted beside tool calls; zeros may be left out."""
+
+DOES = ("search", "answer", "converse")
+"""What a question may ask of a system (``task.do`` of a bench)."""
+
+TARGETS = ("rag", "analysis")
+"""How an answer is made: with search and citations, or with code on top."""

@@ -1,0 +1,1 @@
+"""Adapter of haiku.rag, run by the Python of its own environment (``systems.contract``)."""
