@@ -40,7 +40,8 @@ class Model(Settings, kw_only=True):
     """A reader or judge, and one way to reach it.
 
     ``server`` (a program that the step starts), ``base_url`` (an endpoint, or several that serve the same
-    model), ``system`` (it searches documents and asks models), ``imported`` (answers that are there), or ``replay`` beside one of them (answers of older runs).
+    model), ``system`` (it searches documents and asks models), ``imported`` (answers that are there), or
+    ``replay`` beside one of them (answers of older runs).
     """
 
     title: str

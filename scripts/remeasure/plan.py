@@ -550,7 +550,8 @@ class Plan(SystemsPlan):
                 if name not in asked[pair.axis]:
                     raise RemeasureError(
                         f"{self.folder}/studies/{study}.yaml: contrasts: [{pair.first}, {pair.second}]: "
-                        f"{pair.axis} {name!r} has no cell in {self.folder}/cells.tsv; take the pair out or add the cells"
+                        f"{pair.axis} {name!r} has no cell in {self.folder}/cells.tsv; take the pair out or add "
+                        "the cells"
                     )
             other = {"arm": "bench", "bench": "arm"}[pair.axis]
             first, second = (
@@ -586,8 +587,8 @@ class Plan(SystemsPlan):
         """
         if not self.cells_of(table, run):
             raise RemeasureError(
-                f"{self.folder}/runs/{run}.yaml: table {table!r}: no reader of the run has a cell of it; name "
-                "datasets (dataset_of_bench) and readers"
+                f"{self.folder}/runs/{run}.yaml: table {table!r}: no reader of the run has a cell of it; "
+                "name datasets (dataset_of_bench) and readers"
             )
         return self.cells_of(table)[0].study
 

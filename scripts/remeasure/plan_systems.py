@@ -243,7 +243,8 @@ class SystemsPlan(AskingPlan):
         told = self.study(study).benches[bench].task
         if told is None:
             raise RemeasureError(
-                f"{self.folder}/studies/{study}.yaml: benches.{bench}.task: is missing; say what is to be done"
+                f"{self.folder}/studies/{study}.yaml: benches.{bench}.task: is missing; say what is to be "
+                "done"
             )
         return told
 
