@@ -550,8 +550,8 @@ class Plan(SystemsPlan):
                 if name not in asked[pair.axis]:
                     raise RemeasureError(
                         f"{self.folder}/studies/{study}.yaml: contrasts: [{pair.first}, {pair.second}]: "
-                        f"{pair.axis} {name!r} has no cell in {self.folder}/cells.tsv; take the pair out or add "
-                        "the cells"
+                        f"{pair.axis} {name!r} has no cell in {self.folder}/cells.tsv; take the pair "
+                        "out or add the cells"
                     )
             other = {"arm": "bench", "bench": "arm"}[pair.axis]
             first, second = (

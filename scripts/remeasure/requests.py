@@ -41,7 +41,7 @@ class Body(Record, kw_only=True, omit_defaults=True):
     top_logprobs: int | None = None
     """How many alternatives per token, with ``logprobs``."""
     task: dict[str, Any] | None = None
-    """What a system is to do with the messages (``systems.contract.Task``); a model does nothing but answer."""
+    """What a system is to do with the messages (``systems.contract``); a model does nothing but answer."""
 
 
 class Dialect(Record, kw_only=True):

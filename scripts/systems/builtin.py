@@ -1,1 +1,1 @@
-"""Adapter of the built-in system: LanceDB hybrid search and a model that calls tools (``systems.contract``)."""
+"""Adapter of the built-in system: LanceDB hybrid search, a model that calls tools (``systems.contract``)."""

@@ -19,7 +19,7 @@ CI_TARGETS = tuple(
     f"results/ci/tables/{name}"
     for name in (
         *("table1.csv", "table1.html", "judges.csv", "tosc.csv", "tosc.html"),
-        *("mrarebench.csv", "mrarebench.html"),
+        *("mrarebench.csv", "mrarebench.html", "ragbench.csv", "ragbench.html"),
     )
 )
 
