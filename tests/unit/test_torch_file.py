@@ -164,9 +164,9 @@ COPIES = b"(" + b"(K\x01K\x02l" * 100_000 + b"lq\x00" + (b"ccollections\nOrdered
         (NESTED, "nested more than 100 deep"),
         # A list that holds itself.
         (b"]q\x00" + b"h\x00a" * 200, "not a dictionary of tensors|refused as a weight file"),
-        (b"}" * 2_000_000, "more than 1000000 opcodes"),
+        pytest.param(b"}" * 2_000_000, "more than 1000000 opcodes", marks=pytest.mark.slow),
         (b"}r\xff\xff\xff\x7f", "it counts 2147483647 objects after 2 opcodes"),
-        (COPIES, "more than 1000000 entries"),
+        pytest.param(COPIES, "more than 1000000 entries", marks=pytest.mark.slow),
         (b"0", "refused"),
         (b"h\x05", "refused"),
     ],
