@@ -81,7 +81,7 @@ def work(args: argparse.Namespace) -> None:
     found = loader.load(files, decoded_options(settings.options, loader, settings.loader))
     name, uris, counts = args.record.parent.name or settings.loader, set(), Counter()
     jsonl.write(args.documents, loading.documents(found.documents, name, uris, counts))
-    jsonl.write(args.questions, loading.questions(found.questions, name, uris, counts))
+    jsonl.write(args.questions, loading.questions(found.questions, name, uris, found.absent, counts))
     counts.update(found.counts)
     log.info("%s: %s", name, ", ".join(f"{number} {what}" for what, number in counts.items()))
     loading.check_counts(counts, settings.expected, name)

@@ -1,6 +1,6 @@
 """What every loader of a dataset takes and gives."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,8 +12,11 @@ class Loaded(NamedTuple):
 
     documents: Iterable[Document]
     questions: Iterable[Question]
-    counts: dict[str, int]
+    counts: Mapping[str, int] = {}
     """What the loader counts itself (exclusions, missing files), complete when both have been read."""
+    absent: Collection[str] = ()
+    """Uris of documents that are listed and not there, and may be missing; filled while documents are read.
+    Labels may name them: such a question can only be answered without its document."""
 
 
 class Loader(NamedTuple):

@@ -79,7 +79,7 @@ def _questions(folder: Path) -> Iterator[Question]:
 def load(files: Mapping[str, Path], options: Options) -> Loaded:
     """Read the folder."""
     folder = files["folder"]
-    return Loaded(_documents(folder / "passages.jsonl"), _questions(folder), {})
+    return Loaded(_documents(folder / "passages.jsonl"), _questions(folder))
 
 
 LOADER = Loader(load, ("folder",), Options)

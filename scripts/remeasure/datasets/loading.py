@@ -7,9 +7,9 @@ Source:
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
-from remeasure.datasets.reading import question_id
 from remeasure.errors import RemeasureError, did_you_mean
 from remeasure.records import Document, Question
+from remeasure.requests import question_id
 
 _SHOWN = 3
 
@@ -46,13 +46,20 @@ def documents(found: Iterable[Document], dataset: str, uris: set[str], counts: C
         raise refused(dataset, "holds no documents")
 
 
-def questions(found: Iterable[Question], dataset: str, uris: set[str], counts: Counter) -> Iterator[Question]:
+def questions(
+    found: Iterable[Question],
+    dataset: str,
+    uris: Collection[str],
+    absent: Collection[str],
+    counts: Counter,
+) -> Iterator[Question]:
     """Pass questions through and count.
 
     Args:
         found: the questions.
         dataset: name for errors.
         uris: of all documents.
+        absent: uris that may be missing.
         counts: what is counted.
 
     Raises:
@@ -63,6 +70,7 @@ def questions(found: Iterable[Question], dataset: str, uris: set[str], counts: C
     seen: set[str] = set()
     conversations: dict[str, int] = {}
     missing: list[str] = []
+    gold: set[str] = set()
     last = None
     for number, one in enumerate(found, start=1):
         where = f"question {number}, {one.original_id[:80]!r}"
@@ -76,9 +84,13 @@ def questions(found: Iterable[Question], dataset: str, uris: set[str], counts: C
                 raise refused(dataset, f"{where}: turns of a conversation stand together and in order")
             conversations[one.group] = one.turn
             last = one.group
-        missing += [f"{uri!r} of {one.original_id!r}" for uri in one.relevant if uri not in uris]
+        strange = [uri for uri in one.relevant if uri not in uris]
+        missing += [f"{uri!r} of {one.original_id!r}" for uri in strange if uri not in absent]
+        counts["labels_of_missing_files"] += len(strange)
+        gold.update(one.relevant)
         _count(one, counts)
         yield one
+    counts["gold_documents"] = len(gold)
     counts["conversations"] = len(conversations)
     if missing:
         shown = ", ".join(missing[:_SHOWN])

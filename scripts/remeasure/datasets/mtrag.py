@@ -12,8 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from remeasure.datasets.reading import question_id, wrong
+from remeasure.datasets.reading import wrong
 from remeasure.records import Question, Turn
+from remeasure.requests import question_id
 
 T = TypeVar("T")
 

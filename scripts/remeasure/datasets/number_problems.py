@@ -9,9 +9,10 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from remeasure.datasets import single
 from remeasure.datasets.base import Loaded, Loader
-from remeasure.datasets.reading import question_id, read_records
-from remeasure.records import Document, Question, Record, Turn
+from remeasure.datasets.reading import read_records
+from remeasure.records import Document, Question, Record
 
 
 class Options(Record, kw_only=True):
@@ -50,23 +51,14 @@ def _documents(path: Path) -> Iterator[Document]:
 
 def _questions(path: Path) -> Iterator[Question]:
     for _, row in read_records(path, _Question):
-        own = question_id(row.id)
-        yield Question(
-            question_id=own,
-            original_id=row.id,
-            query=row.question,
-            turns=(Turn(speaker="user", text=row.question),),
-            expected=row.program_answer,
-            relevant=(row.context_id,),
-            group=own,
-            strata={"kind": row.kind},
-        )
+        answer, gold = row.program_answer, (row.context_id,)
+        yield single.question(row.id, row.question, answer, gold, {"kind": row.kind})
 
 
 def load(files: Mapping[str, Path], options: Options) -> Loaded:
     """Read the folder."""
     folder = files["folder"]
-    return Loaded(_documents(folder / "documents.jsonl"), _questions(folder / "questions.jsonl"), {})
+    return Loaded(_documents(folder / "documents.jsonl"), _questions(folder / "questions.jsonl"))
 
 
 LOADER = Loader(load, ("folder",), Options)

@@ -1,8 +1,7 @@
 """Files of datasets as they come from outside: typed, bounded, with errors that name the place."""
 
-import hashlib
-import re
 import zipfile
+import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,22 +23,6 @@ MAX_UNPACKED_BYTES = 4_000_000_000
 """The passages of ClapNQ, the largest member of an archive, have about 0.3 GB."""
 MAX_RATIO = 200
 """Text packs 3 to 20 times; a member that packs better is no text."""
-
-_ID_LENGTH, _SLUG_LENGTH, _HASH_LENGTH = 50, 33, 16
-_PLAIN_ID = re.compile(rf"[A-Za-z0-9_-]{{1,{_ID_LENGTH}}}\Z")
-
-
-def question_id(original: str) -> str:
-    """Return the id of an item for a dataset's own id.
-
-    Returns:
-        The id itself where it has at most 50 of ``A-Za-z0-9_-``, so that a suffix still fits into the 64 of a
-        request; else its letters and digits, at most 33, a hyphen and 16 hexadecimal digits of its SHA-256.
-    """
-    if _PLAIN_ID.match(original):
-        return original
-    slug = re.sub(r"[^A-Za-z0-9_-]+", "-", original)[:_SLUG_LENGTH].strip("-") or "id"
-    return f"{slug}-{hashlib.sha256(original.encode('utf-8', 'surrogatepass')).hexdigest()[:_HASH_LENGTH]}"
 
 
 def wrong(where: str | Path, said: str) -> RemeasureError:
@@ -160,7 +143,7 @@ def zipped(path: Path, suffix: str) -> Iterator[tuple[IO[bytes], str]]:
                 where = f"{path}:{member.filename}"
                 with archive.open(member) as unpacked:
                     yield unpacked, where
-        except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OverflowError) as error:
+        except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError) as error:
             raise wrong(path, f"no zip archive that can be read ({error})") from None
 
 

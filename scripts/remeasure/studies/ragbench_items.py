@@ -12,9 +12,9 @@ from typing import Any
 
 import msgspec
 
-from remeasure.datasets.reading import question_id
 from remeasure.errors import RemeasureError
 from remeasure.records import Item, Question, Turn
+from remeasure.requests import question_id
 
 
 def from_questions(
