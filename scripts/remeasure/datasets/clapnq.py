@@ -37,6 +37,11 @@ class _Query(Struct):
     text: str
 
 
+class _Message(Struct):
+    speaker: Literal["user", "agent"]
+    text: str
+
+
 class _Target(Struct):
     text: str
 
@@ -44,7 +49,7 @@ class _Target(Struct):
 class _Task(Struct):
     task_id: str
     collection: str = field(name="Collection")
-    input: tuple[Turn, ...] = ()
+    input: list[_Message] = []
     targets: list[_Target] = []
     answerability: list[str] = field(name="Answerability", default_factory=list)
     multi_turn: list[str] = field(name="Multi-Turn", default_factory=list)
@@ -74,14 +79,15 @@ def _tasks(path: Path) -> Iterator[tuple[str, str, mtrag.Task]]:
         if row.collection != COLLECTION:
             continue
         where = f"{path} line {number}"
-        mtrag.check_turns(row.input, where)
+        turns = tuple(Turn(speaker=one.speaker, text=one.text) for one in row.input)
+        mtrag.check_turns(turns, where)
         if not (row.targets and row.answerability and row.multi_turn):
             raise wrong(where, "has no target, or no Answerability, or no Multi-Turn")
         strata = {"multi_turn_type": row.multi_turn[0], "question_type": ", ".join(row.question_type)}
         yield (
             row.task_id,
             where,
-            mtrag.Task(row.input, row.targets[0].text, row.answerability[0], strata),
+            mtrag.Task(turns, row.targets[0].text, row.answerability[0], strata),
         )
 
 

@@ -5,7 +5,7 @@ Source:
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from remeasure.errors import RemeasureError, did_you_mean
 from remeasure.records import Document, Question

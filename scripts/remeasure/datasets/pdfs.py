@@ -74,7 +74,7 @@ def documents(
     if missing and not allow_missing:
         raise RemeasureError(
             f"{folder}: {len(missing)} files are missing or no PDF, as {', '.join(missing[:_SHOWN])}; put "
-            "them there, or set `options.allow_missing` of the dataset: their questions remain and count as misses"
+            "them there, or set `options.allow_missing` of the dataset: their questions count as misses"
         )
 
 
