@@ -81,14 +81,10 @@ def _tasks(path: Path) -> Iterator[tuple[str, str, mtrag.Task]]:
         where = f"{path} line {number}"
         turns = tuple(Turn(speaker=one.speaker, text=one.text) for one in row.input)
         mtrag.check_turns(turns, where)
-        if not (row.targets and row.answerability and row.multi_turn):
-            raise wrong(where, "has no target, or no Answerability, or no Multi-Turn")
-        strata = {"multi_turn_type": row.multi_turn[0], "question_type": ", ".join(row.question_type)}
-        yield (
-            row.task_id,
-            where,
-            mtrag.Task(turns, row.targets[0].text, row.answerability[0], strata),
-        )
+        if not (row.targets and row.answerability):
+            raise wrong(where, "has no target, or no Answerability")
+        strata = mtrag.strata(next(iter(row.multi_turn), "N/A"), row.question_type)
+        yield row.task_id, where, mtrag.Task(turns, row.targets[0].text, row.answerability[0], strata)
 
 
 def _questions(files: Mapping[str, Path], options: Options) -> Iterator[Question]:

@@ -59,7 +59,7 @@ def _tasks(path: Path) -> Iterator[tuple[str, str, mtrag.Task]]:
     for number, row in read_records(path, _Turn):
         where = f"{path} line {number}"
         mtrag.check_turns(row.turns, where)
-        strata = {"multi_turn_type": row.multi_turn_type, "question_type": ", ".join(row.question_type)}
+        strata = mtrag.strata(row.multi_turn_type, row.question_type)
         yield row.task_id, where, mtrag.Task(row.turns, row.answer, row.answerability, strata)
 
 

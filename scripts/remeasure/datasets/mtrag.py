@@ -94,6 +94,11 @@ def check_turns(turns: tuple[Turn, ...], where: str | Path) -> None:
         raise wrong(where, "a turn of the conversation has no text")
 
 
+def strata(multi_turn_type: str, question_type: list[str]) -> dict[str, str]:
+    """Return what a task is broken down by; several question types are one word list."""
+    return {"multi_turn_type": multi_turn_type, "question_type": ", ".join(question_type) or "N/A"}
+
+
 def questions(
     queries: Mapping[Key, Query],
     tasks: Mapping[Key, Task],
