@@ -174,8 +174,12 @@ class Wiring(Places):
         """What the questions of a bench are made from."""
         here = self.plan.study_run(wildcards.run, wildcards.study)
         dataset = self.plan.dataset_of(wildcards.run, wildcards.study, wildcards.bench)
-        if dataset and not here.items:
-            return {"dataset": f"results/{wildcards.run}/datasets/{dataset}/questions.jsonl"}
+        if dataset:
+            made = f"results/{wildcards.run}/datasets/{dataset}"
+            if here.items:
+                own = {"own": f"{here.items}/{wildcards.bench}.jsonl"}
+                return own | {"documents": f"{made}/documents.jsonl"}
+            return {"dataset": f"{made}/questions.jsonl"}
         listed = self.plan.study(wildcards.study).index
         if listed and not here.items:
             file = self.plan.index_file(wildcards.study, wildcards.bench)

@@ -1,26 +1,26 @@
-"""Loaders of datasets by name: each turns files from outside into documents and questions."""
+"""Loaders of datasets by name: each turns files from outside into documents and questions.
 
-from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import Any, NamedTuple
+A further dataset is one module with a ``LOADER`` and a line in ``LOADERS``. A loader says what is special
+about its files; what must hold of every dataset is checked in ``loading``.
+"""
 
-from remeasure.records import Document, Question
+from remeasure.datasets import (
+    clapnq,
+    clapnq_mini,
+    hotpotqa,
+    number_problems,
+    open_rag_bench,
+    t2_finqa,
+)
+from remeasure.datasets.base import Loaded, Loader
 
+LOADERS: dict[str, Loader] = {
+    "clapnq": clapnq.LOADER,
+    "clapnq_mini": clapnq_mini.LOADER,
+    "hotpotqa": hotpotqa.LOADER,
+    "number_problems": number_problems.LOADER,
+    "open_rag_bench": open_rag_bench.LOADER,
+    "t2_finqa": t2_finqa.LOADER,
+}
 
-class Loaded(NamedTuple):
-    """What a loader found; both are read once."""
-
-    documents: Any
-    """Iterable of ``Document``."""
-    questions: Any
-    """Iterable of ``Question``."""
-    counts: dict[str, int]
-    """What was counted on the way, complete when both have been read; compared with ``expected``."""
-
-
-Loader = Callable[[Mapping[str, Path], Mapping[str, Any]], Loaded]
-"""Takes the files by name and the options of a dataset."""
-
-LOADERS: dict[str, Loader] = {}
-
-__all__ = ["LOADERS", "Document", "Loaded", "Loader", "Question"]
+__all__ = ["LOADERS", "Loaded", "Loader"]
