@@ -36,12 +36,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--threads", type=int, required=True, help="threads of the model; part of the result")
 
 
-def serve(args: argparse.Namespace, load: Callable[[], Engine]) -> None:
+def serve(
+    args: argparse.Namespace, load: Callable[[], Engine], server_of: "type[ChatServer] | None" = None
+) -> None:
     """Load an engine and answer requests until the server is told to end or is left alone.
 
     Args:
         args: the common options (``add_options``).
         load: makes the engine.
+        server_of: what speaks another protocol than chat; null: ``ChatServer``.
 
     Raises:
         RemeasureError: fewer than one thread, or the port is taken.
@@ -51,7 +54,8 @@ def serve(args: argparse.Namespace, load: Callable[[], Engine]) -> None:
         raise RemeasureError(
             f"--threads {args.threads}: a model needs at least 1; correct `options` of the model"
         )
-    with contextlib.closing(load()) as engine, _listen(args.port, args.served_name, engine) as server:
+    kind = server_of or ChatServer
+    with contextlib.closing(load()) as engine, _listen(kind, args.port, args.served_name, engine) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()
         write_text(args.port_file, f"{server.server_port}\n")
@@ -67,9 +71,9 @@ def serve(args: argparse.Namespace, load: Callable[[], Engine]) -> None:
     log.info("%d requests answered, %d refused, %.1f s", server.n_answered, server.n_refused, server.busy_s)
 
 
-def _listen(port: int, served_name: str, engine: Engine) -> "ChatServer":
+def _listen(kind: "type[ChatServer]", port: int, served_name: str, engine: Engine) -> "ChatServer":
     try:
-        return ChatServer(port, served_name, engine)
+        return kind(port, served_name, engine)
     except (OSError, OverflowError) as error:
         raise RemeasureError(
             f"--port {port}: cannot listen on 127.0.0.1:{port} ({error}); use --port 0 for a free one"
@@ -82,6 +86,7 @@ class ChatServer(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128  # callers that wait to be let in; the usual 5 resets connections
     block_on_close = False
+    path = "/v1/chat/completions"
 
     def __init__(self, port: int, served_name: str, engine: Engine) -> None:
         super().__init__(("127.0.0.1", port), _Handler)
@@ -171,7 +176,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(404, error_of(f"no such path: {self.path}", "not_found"))
 
     def do_POST(self) -> None:  # noqa: N802
-        """Chat completions."""
+        """What the server is there for."""
         length = self.headers.get("Content-Length", "")
         if not length.isdigit() or int(length) > MAX_BODY_BYTES:
             self.close_connection = True
@@ -179,7 +184,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(413 if length.isdigit() else 411, error_of(text, "bad_length"))
             return
         body = self.rfile.read(int(length))
-        if self.path != "/v1/chat/completions":
+        if self.path != self.server.path:
             self._send(404, error_of(f"no such path: {self.path}", "not_found"))
             return
         try:
