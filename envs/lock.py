@@ -59,9 +59,11 @@ def resolved(uv: Path, name: str, direct: list[str], known: list[str]) -> list[s
 
 
 def lock(uv: Path, path: Path) -> None:
-    """Complete one environment file."""
+    """Complete one environment file; one that pins nothing but Python stays as it is."""
     chosen, _, rest = path.read_text(encoding="utf-8").partition(MARK)
     direct = pins(chosen)
+    if not direct:
+        return
     needed = resolved(uv, path.stem, direct, direct + pins(rest))
     named = {name_of(pin) for pin in direct}
     lines = [f"      - {pin}\n" for pin in needed if name_of(pin) not in named]
