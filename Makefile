@@ -50,7 +50,8 @@ test-slow: setup-dev ci
 	$(BIN)/pytest tests/workflow -m slow
 	$(BIN)/pytest tests/slurm -m slow
 
-# Pins with hashes for Python 3.11 and later, from requirements*.in; what the packages of envs/ need.
+# Pins with hashes for Python 3.11 and later, from requirements*.in; what the packages of envs/ need, with hashes for
+# the systems that have an environment of their own (envs/*.in).
 lock: setup-dev
 	for name in requirements requirements-dev; do \
 	  $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \

@@ -1,7 +1,8 @@
 """Write below the pins of every environment the versions of what these need: ``make lock``.
 
 Versions that are there already and still fit stay; so do those of ``requirements.txt`` where an environment
-shares them. Only metadata is read: nothing is installed.
+shares them. Environments that a step installs by pip (``*.in``) get a file of their own, with hashes. Only
+metadata is read: nothing is installed.
 """
 
 import re
@@ -19,6 +20,8 @@ OLDEST = {"vllm": "x86_64-manylinux_2_31"}
 OLDEST_ELSE = "x86_64-manylinux_2_28"
 # Only wheels, so that no node compiles; this one is pure Python and comes as source alone.
 WHEELS = ("--only-binary", ":all:", "--no-binary", "connection-pool")
+# A system under test must run where there is no GPU, and a wheel of torch would bring those of CUDA along.
+HEAVY = re.compile(r"^(torch|torchvision|triton|nvidia-[a-z0-9-]+|cuda-[a-z0-9-]+)==", re.MULTILINE)
 
 
 def pins(text: str) -> list[str]:
@@ -56,10 +59,10 @@ def resolved(uv: Path, name: str, direct: list[str], known: list[str]) -> list[s
 
 
 def lock(uv: Path, path: Path) -> None:
-    """Complete one environment file."""
+    """Complete one environment file; one that pins nothing but Python stays as it is."""
     chosen, _, rest = path.read_text(encoding="utf-8").partition(MARK)
     direct = pins(chosen)
-    if not direct:  # such as one that holds nothing but a Python
+    if not direct:
         return
     needed = resolved(uv, path.stem, direct, direct + pins(rest))
     named = {name_of(pin) for pin in direct}
@@ -67,6 +70,28 @@ def lock(uv: Path, path: Path) -> None:
     path.write_text(chosen + MARK + "".join(lines), encoding="utf-8")
 
 
+def lock_with_hashes(uv: Path, wanted: Path) -> None:
+    """Write all packages that an environment installed by pip needs, with hashes of their wheels.
+
+    Args:
+        uv: the resolver's program.
+        wanted: pins that were chosen, ``<name>.in``; ``<name>.txt`` beside it is written.
+
+    Raises:
+        CalledProcessError: they do not fit together, or the package index was not reached; uv said why.
+        SystemExit: torch or what belongs to it would come along.
+    """
+    target = wanted.with_suffix(".txt")
+    words = [str(uv), "pip", "compile", "--quiet", "--no-header", "--no-annotate", "--no-emit-index-url"]
+    words += ["--universal", "--python-version", "3.12", "--generate-hashes", "--only-binary", ":all:"]
+    subprocess.run([*words, str(wanted), "-o", str(target)], check=True, stdout=subprocess.DEVNULL)
+    if heavy := HEAVY.search(target.read_text(encoding="utf-8")):
+        raise SystemExit(f"{target.name}: {heavy[1]} comes along; pin what pulls it in, in {wanted.name}")
+
+
 if __name__ == "__main__":
+    found = Path(sys.executable).with_name("uv")
     for each in sorted(HERE.glob("*.yaml")):
-        lock(Path(sys.executable).with_name("uv"), each)
+        lock(found, each)
+    for each in sorted(HERE.glob("*.in")):
+        lock_with_hashes(found, each)

@@ -1,1 +1,17 @@
 """Adapter of haiku.rag, run by the Python of its own environment (``systems.contract``)."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from remeasure.systems.haiku import serving
+
+
+def main() -> int:
+    """Answer commands from standard input until it ends."""
+    return serving.serve(sys.stdin.buffer, serving.own_output())
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

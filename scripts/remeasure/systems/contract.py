@@ -40,6 +40,7 @@ KINDS = (
     "server_error",
     "refused",
     "tool_error",
+    "no_answer",  # messages without text or tool calls until nothing was left to try
     "bad_filter",
     "fatal",
 )
@@ -55,6 +56,7 @@ EVENTS = (
     "repaired_citations",  # ids that were replaced by the closest one retrieved
     "request_limit_reached",  # only citing was left
     "null_answers",  # the last message had no text
+    "search_keys",  # different texts that were searched for; searches of code are one together
 )
 """What is counted beside tool calls; zeros may be left out."""
 

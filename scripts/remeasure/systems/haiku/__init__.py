@@ -1,0 +1,1 @@
+"""haiku.rag behind ``systems.contract``, in an environment without the workflow's packages."""
