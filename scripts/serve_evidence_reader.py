@@ -1,18 +1,31 @@
 """Serve the embedded reader, which calls tools and answers with what it finds, behind the chat protocol."""
 
 import argparse
+from pathlib import Path
 
 from remeasure import cli
+from remeasure.embedded import chat_server, evidence_reader
 
 
 def work(args: argparse.Namespace) -> None:
-    """To be written."""
-    raise NotImplementedError
+    """Load the cross-encoder and answer until told to end."""
+    chat_server.serve(
+        args,
+        lambda: evidence_reader.load(
+            model=args.model, tokenizer=args.tokenizer, threads=args.threads, threshold=args.threshold
+        ),
+    )
 
 
 def main(argv=None) -> int:
     """Command-line entry."""
     parser = argparse.ArgumentParser(description=__doc__)
+    chat_server.add_options(parser)
+    parser.add_argument("--model", type=Path, required=True, help="ONNX model of the cross-encoder")
+    parser.add_argument("--tokenizer", type=Path, required=True, help="its tokenizer file")
+    parser.add_argument(
+        "--threshold", type=float, required=True, help="lowest score of a sentence that answers"
+    )
     return cli.run(parser, work, argv)
 
 

@@ -6,18 +6,16 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 import msgspec
-from msgspec import Struct
 
-# Words that only some engines understand (``Engine.more_words``).
+from remeasure.embedded import chat_tools
+from remeasure.embedded.chat_tools import TOOL_WORDS, Tool, ToolCall, ToolChoice, Words
+
+# Words that only some engines understand (``Engine.more_words``), ``TOOL_WORDS`` beside them.
 MORE_WORDS = ("response_format", "logprobs", "top_logprobs")
 
 
 class BadRequest(Exception):
     """A request that cannot be answered as it is; becomes a 400 with this text."""
-
-
-class Words(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Base of the request's parts: an unknown key is refused by name, never dropped."""
 
 
 class ImageUrl(Words, kw_only=True):
@@ -42,8 +40,13 @@ class ImagePart(Words, kw_only=True, tag_field="type", tag="image_url"):
 class Message(Words, kw_only=True):
     """One turn of the conversation."""
 
-    role: Literal["system", "user", "assistant"]
-    content: str | list[TextPart | ImagePart]
+    role: Literal["system", "user", "assistant", "tool"]
+    content: str | list[TextPart | ImagePart] | None = None
+    """Null only beside calls of tools."""
+    tool_calls: list[ToolCall] | None = None
+    """Of the assistant."""
+    tool_call_id: str | None = None
+    """Of a tool's result: the call that it answers."""
 
 
 class TemplateSwitches(Words, kw_only=True):
@@ -81,6 +84,8 @@ class ChatRequest(Words, kw_only=True):
     model: str
     messages: list[Message]
     max_tokens: int | None = None
+    max_completion_tokens: int | None = None
+    """The newer name of the same; only ``parse`` sees it."""
     temperature: float = 0.0
     """Greedy unless the request says otherwise."""
     top_p: float | None = None
@@ -94,11 +99,16 @@ class ChatRequest(Words, kw_only=True):
     response_format: TextFormat | ObjectFormat | SchemaFormat | None = None
     logprobs: bool = False
     top_logprobs: int | None = None
+    tools: list[Tool] = []
+    tool_choice: ToolChoice | None = None
+    parallel_tool_calls: bool | None = None
 
     def more_words(self) -> list[str]:
         """Return the words of the request that not every engine understands."""
-        plain = (None, False, TextFormat())
-        return [word for word in MORE_WORDS if getattr(self, word) not in plain]
+        plain = (None, False, [], "none", TextFormat())
+        found = [word for word in (*MORE_WORDS, *TOOL_WORDS) if getattr(self, word) not in plain]
+        used = any(message.tool_calls or message.role == "tool" for message in self.messages)
+        return [*found, "tools"] if used and "tools" not in found else found
 
     def thinks(self) -> bool:
         """Whether the request switches thinking on; without a word about it the embedded models do not."""
@@ -117,16 +127,18 @@ class Completion:
     text: str
     prompt_tokens: int
     completion_tokens: int
-    finish_reason: Literal["stop", "length"] = "stop"
+    finish_reason: Literal["stop", "length", "tool_calls"] = "stop"
     logprobs: list[dict[str, Any]] | None = None
     """Log-probability of each token in the protocol's form, where they were asked for."""
+    tool_calls: tuple[ToolCall, ...] = ()
+    """Tools that are to be called before there is an answer; the text is then empty."""
 
 
 class Engine(Protocol):
     """A model behind the protocol; called by one request at a time."""
 
     more_words: frozenset[str]
-    """Which of ``MORE_WORDS`` it understands; the others are refused by name before it is called."""
+    """Which of ``MORE_WORDS`` and ``TOOL_WORDS`` it understands; others are refused by name before."""
 
     def answer(self, request: ChatRequest) -> Completion:
         """Answer a request, or raise ``BadRequest``."""
@@ -145,6 +157,12 @@ def parse(body: bytes) -> ChatRequest:
         request = msgspec.json.decode(body, type=ChatRequest)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise BadRequest(f"request body: {error}") from None
+    if request.max_completion_tokens is not None:
+        if request.max_tokens not in (None, request.max_completion_tokens):
+            raise BadRequest("request body: max_tokens and max_completion_tokens differ; give one")
+        request = msgspec.structs.replace(
+            request, max_tokens=request.max_completion_tokens, max_completion_tokens=None
+        )
     problems = [
         (not request.messages, "messages is empty"),
         (request.max_tokens is not None and request.max_tokens < 1, "max_tokens must be at least 1"),
@@ -154,6 +172,8 @@ def parse(body: bytes) -> ChatRequest:
         (any(not stop for stop in request.stops()), "stop strings must not be empty"),
         (not 0 <= (request.top_logprobs or 0) <= 20, "top_logprobs must be between 0 and 20"),
         (request.top_logprobs is not None and not request.logprobs, "top_logprobs needs logprobs: true"),
+        *chat_tools.problems(request.tools, request.tool_choice),
+        *chat_tools.messages_problems(request.messages),
     ]
     for wrong, text in problems:
         if wrong:
@@ -184,11 +204,11 @@ def texts_of(message: Message) -> list[str]:
     """Return the text blocks of a message in order."""
     if isinstance(message.content, str):
         return [message.content]
-    return [part.text for part in message.content if isinstance(part, TextPart)]
+    return [part.text for part in message.content or () if isinstance(part, TextPart)]
 
 
 def images_of(message: Message) -> list[bytes]:
     """Return the images of a message in order; errors as in ``image_bytes``."""
     if isinstance(message.content, str):
         return []
-    return [image_bytes(part.image_url.url) for part in message.content if isinstance(part, ImagePart)]
+    return [image_bytes(part.image_url.url) for part in message.content or () if isinstance(part, ImagePart)]

@@ -17,6 +17,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from remeasure.embedded.chat import BadRequest, Completion, Engine, parse
 from remeasure.ending import Ending
 from remeasure.errors import RemeasureError
@@ -135,7 +137,11 @@ class ChatServer(ThreadingHTTPServer):
 
 def reply_of(completion: Completion, model: str, body: bytes) -> dict[str, Any]:
     """Return a completion in the protocol's form; equal questions give equal replies."""
-    message = {"role": "assistant", "content": completion.text}
+    message: dict[str, Any] = {"role": "assistant", "content": completion.text}
+    if completion.tool_calls:
+        # The protocol says null where there is nothing but calls.
+        message = {"role": "assistant", "content": completion.text or None}
+        message["tool_calls"] = msgspec.to_builtins(completion.tool_calls)
     choice = {"index": 0, "message": message, "finish_reason": completion.finish_reason}
     if completion.logprobs is not None:
         choice["logprobs"] = {"content": completion.logprobs}

@@ -116,6 +116,8 @@ class CrossEncoder:
                 f"{tokenizer}: not a tokenizer file ({error}); delete it and run snakemake -c1 {tokenizer}"
             ) from None
         self._tokenizer.no_padding()
+        self._whole = Tokenizer.from_str(self._tokenizer.to_str())
+        self._whole.no_truncation()
         self._tokenizer.enable_truncation(MAX_TOKENS)
 
     def score(self, text: str, other: str) -> tuple[float, int]:
@@ -131,9 +133,13 @@ class CrossEncoder:
         logits = self._session.run(None, {name: np.array([ids], np.int64) for name, ids in feed.items()})[0]
         return float(logits.ravel()[0]), len(encoded.ids)
 
+    def count(self, text: str) -> int:
+        """Return the number of tokens of a text, however long it is."""
+        return len(self._whole.encode(text, add_special_tokens=False).ids)
+
     def limited(self, text: str, max_tokens: int | None) -> tuple[str, int, bool]:
         """Cut a text to a number of tokens; returns text, number of tokens, whether something was cut off."""
-        ends = [end for _, end in self._tokenizer.encode(text, add_special_tokens=False).offsets]
+        ends = [end for _, end in self._whole.encode(text, add_special_tokens=False).offsets]
         if max_tokens is None or len(ends) <= max_tokens:
             return text, len(ends), False
         return text[: ends[max_tokens - 1]], max_tokens, True
