@@ -52,6 +52,8 @@ class MetricTitle(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """Whether its denominator stands beside it in the wide table."""
     if_none: float | None = None
     """What the original says where nothing is in the denominator."""
+    per_group: bool = False
+    """Whether it is the mean over groups of their means, each group counted once."""
 
     @property
     def directed(self) -> str:
