@@ -3,8 +3,8 @@
 Readings: ``published`` treats a judge that failed as the bench says (``judge_failure``), and leaves out what
 the system did not answer, of a live conversation all of it (``task_failure: conversation``). ``strict``
 leaves out what is no answer or has no verdict, keeps the answered turns of a broken conversation, and takes
-an empty answer for wrong without asking. ``accuracy_of_all`` counts in both whatever did not pass as wrong: it
-is the lower bound.
+an empty answer for wrong without asking. ``accuracy_of_all`` counts in both whatever did not pass as wrong:
+the lower bound.
 
 Source:
     RAG card, sections 2.5 to 2.7 and 3.2 to 3.6.
