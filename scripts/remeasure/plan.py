@@ -522,6 +522,7 @@ class Plan(SystemsPlan):
             "decimals": study.decimals,
             "notes": study.notes + here.notes,
             **found,
+            "stands_for": {reader: list(others) for reader, others in here.stands_for.items()},
             "left_out": self.left_out(run, name),
             "not_comparable": self._not_comparable(run, name),
             "bootstrap": self._bootstrap(name),
