@@ -12,6 +12,7 @@ from remeasure import cli, fingerprint, jsonl
 from remeasure.files import sha256_file, write_text
 from remeasure.options import decode
 from remeasure.tables import (
+    blocks,
     breakdown,
     chain,
     contrast_rows,
@@ -31,7 +32,9 @@ from remeasure.tables import cells as cell_rows
 from remeasure.tables.chain import CellChain, Provenance, Value
 from remeasure.tables.comparability import comparability
 from remeasure.tables.inputs import Cell
-from remeasure.tables.settings import CellKey, TableSettings
+from remeasure.tables.markdown_blocks import left_out_sentence
+from remeasure.tables.published import Published
+from remeasure.tables.settings import CellKey, NumberKey, TableSettings
 
 log = logging.getLogger("remeasure.make_table")
 PACKAGES = ("matplotlib", "msgspec", "numpy")
@@ -62,6 +65,15 @@ def _value(cell: Cell, metric: str, settings: TableSettings) -> Value:
     return Value(value=number.value, n=number.n, printed=wide.printed(cell, metric, settings))
 
 
+def wide_file(
+    cells: Mapping[CellKey, Cell], printed: Mapping[NumberKey, Published], settings: TableSettings
+) -> tuple[list[str], list[dict]]:
+    """Return header and rows of the paper's layout, whole or in blocks."""
+    if settings.blocks:
+        return blocks.columns(settings), blocks.wide_rows(wide.first_time(cells), printed, settings)
+    return wide.columns(settings), wide.rows(cells, settings)
+
+
 def over_limit(cells: Mapping[CellKey, Cell], settings: TableSettings) -> limits.OverLimit | None:
     """Return which cells have more failed answers than the study allows."""
     return limits.over(
@@ -87,7 +99,8 @@ def work(args: argparse.Namespace) -> None:
 
     over = over_limit(cells, settings)
     told = over.sentence if over else None
-    write_text(args.out_wide, csv_text.render(wide.columns(settings), wide.rows(cells, settings), told))
+    header, rows = wide_file(cells, printed, settings)
+    write_text(args.out_wide, csv_text.render(header, rows, told))
     answered = servers.of_cells(chains, records)
     header = cell_rows.columns(cells)
     rows = cell_rows.rows(cells, printed, settings, answered, header)
@@ -126,6 +139,8 @@ def work(args: argparse.Namespace) -> None:
         cells=tuple(chains),
         stages=chain.notes(chains, records),
         over_limit=over,
+        left_out=left_out_sentence(settings),
+        blocks=tuple(blocks.texts(wide.first_time(cells), printed, settings)),
         comparability=" ".join(comparability(cells, printed, settings)).rstrip(),
     )
     jsonl.write_json(args.out_provenance, document)

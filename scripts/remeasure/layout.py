@@ -46,7 +46,8 @@ def of_table(
         "model": {name: name for name in here.readers if name in answering},
         "metric": {name: metric.title for name, metric in metrics.items()},
     }
-    shown = [name for name in study.layout.metrics or metrics if name in metrics]
+    named = study.layout.metrics or tuple(name for block in study.layout.blocks for name in block.metrics)
+    shown = [name for name in dict.fromkeys(named or metrics) if name in metrics]
     # The table shows what was answered the first time.
     wide = values | {
         "metric": {name: metrics[name].title for name in shown},
@@ -75,9 +76,13 @@ def of_table(
             }
             for metric in metrics.values()
         ],
-        "shown_metrics": [name for name in study.layout.metrics if name in metrics],
+        "shown_metrics": shown if named else [],
         "figure": study.layout.figure,
-        "blocks": [structs.asdict(block) for block in study.layout.blocks],
+        "blocks": [
+            structs.asdict(block)
+            for block in study.layout.blocks
+            if not graded.keys().isdisjoint(block.benches)
+        ],
         "titles": values,
         "row_axes": rows,
         "column_axes": columns,

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from remeasure import catalogue, graders, layout, prompts, reach, repeats, settings, taken
+from remeasure import catalogue, graders, layout, prompts, reach, repeats, settings, table_facts, taken
 from remeasure.encoders import BACKENDS
 from remeasure.errors import RemeasureError, did_you_mean
 from remeasure.files import sha256_file
@@ -523,6 +523,8 @@ class Plan(SystemsPlan):
             "notes": study.notes + here.notes,
             **found,
             "stands_for": {reader: list(others) for reader, others in here.stands_for.items()},
+            "blocks": table_facts.with_anchors(self, table, name, found["blocks"]),
+            "facts": table_facts.of_table(self, run, name, cells),
             "left_out": self.left_out(run, name),
             "not_comparable": self._not_comparable(run, name),
             "bootstrap": self._bootstrap(name),

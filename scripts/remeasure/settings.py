@@ -284,6 +284,8 @@ class Layout(Settings, kw_only=True):
     """The metrics that it shows, in this order; none: all that the graders have. Other files have all."""
     blocks: tuple[Block, ...] = ()
     """Parts of the table with columns of their own; none: it is one."""
+    anchors: str | None = None
+    """File of others' numbers that stand below blocks as a reading aid, relative to the repository."""
     figure: Literal["conditions"] | None = None
     """What the picture shows: the arms of every bench and their differences, model by model. Null: bars by
     arm, or points by metric where metrics are columns."""
@@ -585,8 +587,10 @@ def load_study(folder: Path, name: str) -> Study:
     doubled = [axis for axis in study.layout.rows if axis in study.layout.columns]
     if doubled or len({*study.layout.rows}) != len(study.layout.rows):
         raise RemeasureError(f"{path}: layout: an axis stands twice; name each once")
-    if study.layout.metrics:
+    if study.layout.metrics or study.layout.blocks:
         _check_shown(study, path)
+    if study.layout.blocks:
+        _check_blocks(study, path)
     for bench_name, bench in study.benches.items():
         check_bench(bench, study, f"{path}: benches.{bench_name}")
     for pair in study.compared:
@@ -620,17 +624,39 @@ def _check_index(study: Study, index: Index, path: Path) -> None:
 
 
 def _check_shown(study: Study, path: Path) -> None:
-    """Check the names of the metrics that the wide table shows."""
+    """Check the names of the metrics that the wide table and its blocks show."""
     from remeasure import graders
 
     used = [
         graders.GRADERS[bench.grader] for bench in study.benches.values() if bench.grader in graders.GRADERS
     ]
     known = dict.fromkeys(metric.name for grader in used for metric in grader.metrics)
-    for number, name in enumerate(study.layout.metrics):
-        _known("metric", name, known, f"{path}: layout.metrics")
-        if name in study.layout.metrics[:number]:
-            raise RemeasureError(f"{path}: layout.metrics: {name!r} stands twice; remove one")
+    lists = {"layout.metrics": study.layout.metrics}
+    lists |= {f"layout.blocks: {block.title}": block.metrics for block in study.layout.blocks}
+    for place, metrics in lists.items():
+        for number, name in enumerate(metrics):
+            _known("metric", name, known, f"{path}: {place}")
+            if name in metrics[:number]:
+                raise RemeasureError(f"{path}: {place}: {name!r} stands twice; remove one")
+
+
+def _check_blocks(study: Study, path: Path) -> None:
+    """Check that every bench stands in one block, and that blocks fit the layout."""
+    place = f"{path}: layout.blocks"
+    if "bench" not in study.layout.rows or study.layout.columns != ("metric",):
+        raise RemeasureError(
+            f"{place}: blocks have benches as rows and metrics as columns; correct the layout"
+        )
+    seen: list[str] = []
+    for block in study.layout.blocks:
+        for bench in block.benches:
+            _known("bench", bench, study.benches, place)
+            if bench in seen:
+                raise RemeasureError(f"{place}: bench {bench!r} stands twice; remove one")
+            seen.append(bench)
+    lost = [name for name in study.benches if name not in seen]
+    if lost:
+        raise RemeasureError(f"{place}: bench {lost[0]!r} stands in none; add it to one")
 
 
 def load_cells(folder: Path) -> list[Cell]:

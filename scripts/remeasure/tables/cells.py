@@ -7,7 +7,7 @@ from remeasure import repeats, stats
 from remeasure.errors import RemeasureError
 from remeasure.records import Score
 from remeasure.tables import failures as failed_answers
-from remeasure.tables import limits, wide
+from remeasure.tables import limits, protocol, wide
 from remeasure.tables.csv_text import decimals
 from remeasure.tables.inputs import Cell
 from remeasure.tables.published import Published
@@ -122,14 +122,7 @@ def without_answer(cell: Cell) -> float | None:
 
 def differing(score: Score, published: Published, settings: TableSettings) -> list[str]:
     """Return the protocol fields in which a cell and its published value differ, each once, sorted."""
-    pairs = {
-        "grader": (score.grader.partition("@")[0], published.grader),
-        "n": (score.n, published.n),
-        "reader": (score.reader, published.reader),
-        **settings.protocol,
-    }
-    fields = {name for name, (ours, theirs) in pairs.items() if theirs is not None and ours != theirs}
-    return sorted(fields | set(settings.not_comparable))
+    return [one.field for one in protocol.differences(score, published, settings)]
 
 
 def verdict(cell: Cell, metric: str, published: Published | None, settings: TableSettings) -> stats.Verdict:
@@ -151,7 +144,8 @@ def verdict(cell: Cell, metric: str, published: Published | None, settings: Tabl
     return stats.verdict(scaled, published.value, published.noise, fields)
 
 
-def _difference(cell: Cell, metric: str, published: Published | None, settings: TableSettings) -> str | None:
+def difference(cell: Cell, metric: str, published: Published | None, settings: TableSettings) -> str | None:
+    """Return ours minus the published value, as files have it; null where one of them is not there."""
     value, factor = cell.score.metrics[metric].published.value, settings.factor_of(metric)
     if value is None or published is None:
         return None
@@ -218,7 +212,7 @@ def row(
         "k": score.k,
         "recall_at_k": settings.filed(score.recall_at_k),
         "published": decimals(published.value, settings.decimals_of(metric)) if published else None,
-        "difference": _difference(cell, metric, published, settings),
+        "difference": difference(cell, metric, published, settings),
         "verdict": judged.verdict,
         "reason": judged.reason,
         **{f"method_{name}": said for name, said in score.method.items()},

@@ -12,6 +12,7 @@ from remeasure import jsonl
 from remeasure.errors import RemeasureError, did_you_mean
 from remeasure.files import sha256_file, sha256_of
 from remeasure.records import Record, Stage
+from remeasure.tables.block_text import BlockText
 from remeasure.tables.limits import OverLimit
 
 
@@ -85,6 +86,10 @@ class Provenance(Record, kw_only=True):
     """Cells with more failed answers than the study allows."""
     comparability: str = ""
     """Whether the table may be compared with the paper."""
+    left_out: str = ""
+    """Which readers this computer cannot run."""
+    blocks: tuple[BlockText, ...] = ()
+    """The table's blocks as its pages show them."""
 
 
 class Made(NamedTuple):

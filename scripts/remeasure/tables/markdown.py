@@ -5,14 +5,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from remeasure import showing
 from remeasure.records import Stage
 from remeasure.tables import wide
+from remeasure.tables.blocks import texts
 from remeasure.tables.breakdown import Part
 from remeasure.tables.comparability import comparability
 from remeasure.tables.contrasts import Contrast
 from remeasure.tables.drift import Drift
 from remeasure.tables.inputs import Cell
+from remeasure.tables.markdown_blocks import blocks, left_out_line
 from remeasure.tables.markdown_differences import differences
 from remeasure.tables.markdown_drift import drift_sections
-from remeasure.tables.markdown_failures import failed_answers, footnotes, left_out, lengths
+from remeasure.tables.markdown_failures import failed_answers, failure_marks, footnotes, left_out, lengths
 from remeasure.tables.markdown_numbers import explained, number_table, paper_layout
 from remeasure.tables.markdown_parts import counts, strata
 from remeasure.tables.markdown_stages import fewer, told
@@ -51,6 +53,13 @@ def _head(cells: Cells, settings: TableSettings) -> str:
     )
 
 
+def _numbers(cells: Cells, published: Printed, settings: TableSettings) -> list[str]:
+    """Return the paper's layout, whole or in blocks."""
+    if settings.blocks:
+        return blocks(texts(cells, published, settings, failure_marks(cells)))
+    return [paper_layout(cells, settings)]
+
+
 def first_line(warning: str | None) -> str:
     """Return what stands above everything else: a warning, or nothing."""
     return "" if warning is None else f"**{showing.markdown(warning)}**\n\n"
@@ -77,7 +86,8 @@ def render(
         *fewer(stages),
         _comparable(cells, published, settings) + "\n",
         *filter(None, [warning(servers, settings)]),
-        paper_layout(first, settings),
+        *left_out_line(settings),
+        *_numbers(first, published, settings),
         *footnotes(first, settings),
         "## Cells\n",
         explained(first, settings) + "\n",

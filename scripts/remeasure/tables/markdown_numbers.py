@@ -97,7 +97,7 @@ def number_table(cells: Cells, published: Printed, settings: TableSettings) -> s
 def _shown(cells: Cells, settings: TableSettings) -> list[NumberKey]:
     """Return the numbers that the page shows: cell by cell, metrics in the order of the layout."""
     place = {metric.name: number for number, metric in enumerate(settings.shown)}
-    found = [key for key in wide.numbers(cells, settings) if key.metric in place]
+    found = [key for key in wide.numbers(cells, settings) if settings.shows(key)]
     cell = {key: number for number, key in enumerate(cells)}
     return sorted(found, key=lambda key: (cell[key.cell], place[key.metric]))
 

@@ -2,8 +2,9 @@
 
 from typing import Literal, NamedTuple
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
+from remeasure import repeats
 from remeasure.errors import RemeasureError
 from remeasure.graders.base import Kind
 from remeasure.grading import Bootstrap
@@ -80,12 +81,38 @@ class Pair(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     title: str | None = None
 
 
+class Anchor(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Numbers of others that are a reading aid: they stand below a block and are compared with nothing."""
+
+    bench: str
+    label: str
+    scope: str
+    """What they were measured on, which is not what the block was."""
+    source: str
+    values: dict[str, float]
+    """By metric, shares."""
+
+
 class BlockPlan(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A part of a table with columns of its own."""
 
     title: str
     benches: tuple[str, ...]
     metrics: tuple[str, ...]
+    anchors: tuple[Anchor, ...] = ()
+
+
+class Facts(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is known of how cells were made, by name of the fact (``tables.protocol.FACTS``)."""
+
+    model: dict[str, dict[str, str]] = {}
+    """Of a reader's cells."""
+    bench: dict[str, dict[str, str]] = {}
+    """Of a bench's cells."""
+
+    def of(self, bench: str, model: str) -> dict[str, str]:
+        """Return what is known of a cell; the same of every time that a model was asked."""
+        return self.model.get(repeats.parse(model)[0], {}) | self.bench.get(bench, {})
 
 
 class TableSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -130,6 +157,8 @@ class TableSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Readers that this computer cannot run."""
     blocks: tuple[BlockPlan, ...] = ()
     """Parts with columns of their own, as the page shows them; none: it is one."""
+    facts: Facts = Facts()
+    """How its cells were made, to be held against what is published of how those were."""
     figure: Literal["conditions"] | None = None
     """What the picture shows; null: bars by arm, or points by metric, as the columns are."""
 
@@ -212,6 +241,27 @@ class TableSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     def is_shortened(self) -> bool:
         """Whether the page shows fewer metrics than there are."""
         return len(self.shown) < len(self.metrics)
+
+    def shows(self, key: NumberKey) -> bool:
+        """Return whether the page shows a number: where there are blocks, each has metrics of its own."""
+        if not self.blocks:
+            return key.metric in {metric.name for metric in self.shown}
+        return any(key.bench in block.benches and key.metric in block.metrics for block in self.blocks)
+
+    def of_block(self, block: BlockPlan) -> "TableSettings":
+        """Return the settings of a block as if it were a table of its own."""
+        order = {name: place for place, name in enumerate(block.benches)}
+        rows = [row for row in self.rows if row.at["bench"] in order]
+        at = {column.at["metric"]: column for column in self.columns}
+        return structs.replace(
+            self,
+            title=block.title,
+            rows=tuple(sorted(rows, key=lambda row: order[row.at["bench"]])),
+            columns=tuple(at[name] for name in block.metrics if name in at),
+            cells=tuple(cell for cell in self.cells if cell.bench in order),
+            shown_metrics=tuple(name for name in block.metrics if name in at),
+            blocks=(),
+        )
 
     def place_title(self, place: Place, axes: tuple[str, ...]) -> str:
         """Return the title of a row or column, the metric in it with its direction."""

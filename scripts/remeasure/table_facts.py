@@ -1,0 +1,68 @@
+"""What a run's settings say of how the cells of a table are made, to be held against what is published."""
+
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from remeasure import repeats
+from remeasure.settings import Cell
+
+if TYPE_CHECKING:
+    from remeasure.plan import Plan
+
+_VERSION = re.compile(r"\d+(?:\.\d+)+")
+_POLICIES = {"wrong": "judge failures count as wrong", "exclude": "judge failures are excluded"}
+
+
+def of_table(plan: "Plan", run: str, study: str, cells: Iterable[Cell]) -> dict[str, Any]:
+    """Return the facts of a table's cells as settings of ``make_table`` (``tables.settings.Facts``).
+
+    Only systems and their benches have some: of a model that is asked directly its title is on record.
+    """
+    found: dict[str, dict[str, dict[str, str]]] = {"model": {}, "bench": {}}
+    for cell in cells:
+        readers = {repeats.model_of(name) for name in plan.readers(run, study, cell.bench, cell.arm)}
+        systems = [name for name in sorted(readers) if plan.system(run, name) is not None]
+        for name in systems:
+            found["model"].setdefault(name, _of_system(plan, run, name))
+        if systems and plan.has_judge(run, study, cell.bench):
+            told = plan.bench(run, study, cell.bench).options.get("judge_failure")
+            judge = {"judge": served(plan, run, plan.judge(run, study))}
+            policy = {"policy": _POLICIES.get(str(told), str(told))} if told else {}
+            found["bench"].setdefault(cell.bench, judge | policy)
+    return found
+
+
+def served(plan: "Plan", run: str, model: str) -> str:
+    """Return what a model is called by those who serve it; else its name in the run."""
+    return plan.model(run, model).served_name or model
+
+
+def _of_system(plan: "Plan", run: str, name: str) -> dict[str, str]:
+    system = plan.system(run, name)
+    assert system is not None, name
+    database = plan.database(run, system.database)
+    lock = plan.environment(run, database.environment).lock if database.environment else ""
+    version = _VERSION.findall(lock)
+    return {
+        "version": " ".join([database.adapter.replace("_", "."), *version[:1]]),
+        "answerer": served(plan, run, system.answerer) if system.answerer else "none",
+        "embedder": served(plan, run, database.embedder),
+        "reranker": served(plan, run, system.reranker) if system.reranker else "none",
+    }
+
+
+def with_anchors(plan: "Plan", table: str, study: str, blocks: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return blocks with the numbers of others that stand below them, where the study names such."""
+    named = plan.study(study).layout.anchors
+    if named is None:
+        return blocks
+    from msgspec import to_builtins
+
+    from remeasure.tables import anchors
+
+    known = anchors.load(plan.folder.parent / named, table)
+    return [
+        block | {"anchors": [to_builtins(one) for one in known if one.bench in block["benches"]]}
+        for block in blocks
+    ]

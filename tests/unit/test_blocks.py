@@ -1,0 +1,222 @@
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+
+import blockkit
+import make_table
+import tablekit
+from remeasure import settings as project
+from remeasure.errors import RemeasureError
+from remeasure.tables import anchors, blocks, csv_text, inputs, protocol, published
+from remeasure.tables.published import Published
+from remeasure.tables.settings import TableSettings
+
+CONFIG = Path(__file__).parents[2] / "config"
+HEADER = ",".join(published.COLUMNS)
+
+
+def value(number, note="", *, metric="accuracy", n=None):
+    return Published(
+        metric=metric,
+        value=number,
+        unit="share",
+        source="page",
+        grader=None,
+        n=n,
+        reader=None,
+        noise=None,
+        note=note,
+    )
+
+
+def table(**changes):
+    return msgspec.convert(blockkit.block_settings(**changes), TableSettings)
+
+
+@pytest.fixture
+def made(tmp_path, monkeypatch):
+    """Make the table with two published rows; return the folder of its files."""
+    monkeypatch.chdir(tmp_path)
+    rows = [
+        # 0.96 at 2,836 of 3,045 is 0.894 with what is missing as failures (ragbench card, 2.8).
+        'rag,say/rag/small,accuracy,accuracy,0.96,share,p,,4,,,"version 0.74.0; coverage 2,836 of 3,045"',
+        'rag,find/search/small,recall@5,recall@5,0.501,share,p,,4,,,"embedder qwen3-embedding-4b"',
+    ]
+    printed = tablekit.put(tmp_path / "published.csv", "\n".join([HEADER, *rows]) + "\n")
+
+    def make(**changes):
+        cells = blockkit.write_inputs(tmp_path)
+        argv = tablekit.table_argv(tmp_path, cells, printed, blockkit.block_settings(**changes))
+        assert make_table.main(argv) == 0
+        return tmp_path / "results/embedded/tables"
+
+    return make
+
+
+def test_the_wide_file_has_a_row_per_cell_block_by_block_with_the_published_value_beside_it(made):
+    header, rows = csv_text.read_table(made() / "rag.csv")
+    assert header[:8] == [
+        "block",
+        "bench",
+        "arm",
+        "model",
+        "recall@5",
+        "recall@5.published",
+        "recall@5.published_at_least",
+        "recall@5.difference",
+    ]
+    assert [(row["block"], row["bench"], row["model"]) for row in rows] == [
+        ("Retrieval", "find", "small"),
+        ("Retrieval", "find", "large"),
+        ("Answers", "talk", "small"),
+        ("Answers", "talk", "large"),
+        ("Answers", "say", "small"),
+        ("Answers", "say", "large"),
+    ]
+    found, said = rows[0], rows[4]
+    # Mean of 1, 0, 0.5 and 0.5; 0.5 - 0.501.
+    assert [found[name] for name in header[4:8]] == ["0.5000", "0.5010", "", "-0.0010"]
+    assert (found["comparable"], found["reason"]) == ("comparable", "R@5 within")
+    # Two of the three that the judge gave a verdict on; 0.96 * 2836 / 3045 = 0.8941.
+    assert [said[f"accuracy{part}"] for part in ("", ".published", ".published_at_least")] == [
+        "0.6667",
+        "0.9600",
+        "0.8941",
+    ]
+    assert [said[name] for name in ("n_attempted", "n_task_failed", "n_judge_failed", "n_scored")] == [
+        "4",
+        "0",
+        "1",
+        "3",
+    ]
+    assert said["published_coverage"] == "2836/3045"
+    assert said["comparable"] == "not because"
+    assert said["reason"] == (
+        "coverage (all 4, published 2,836 of 3,045), version (haiku.rag 0.77.0, published 0.74.0)"
+    )
+    assert (rows[5]["comparable"], rows[5]["recall@5"], rows[5]["tokens"]) == (
+        "no published value",
+        "",
+        "25.000",
+    )
+
+
+def test_pages_have_a_section_per_block_with_what_helps_to_read_it(made):
+    folder = made(left_out=["haiku"])
+    text = (folder / "rag.md").read_text()
+    assert text.index("## Retrieval") < text.index("## Answers") < text.index("## Cells")
+    assert "| Find | small | 0.5000; published 0.5010; -0.0010 | 4 of 4 | comparable: R@5 within |" in text
+    assert "0.6667; published 0.9600, at least 0.8941; -0.2933" in text
+    assert "3 of 4 (1 without a verdict)" in text
+    assert "- BM25 (all domains; Find): R@5 0.2000 \\[a README\\]" in text
+    assert "Left out: haiku is not in this table" in text and "HAIKU_PYTHON" in text
+    document = json.loads((folder / "rag.json").read_text())
+    assert [block["title"] for block in document["blocks"]] == ["Retrieval", "Answers"]
+    assert document["left_out"].startswith("Left out: haiku")
+
+
+def test_each_block_shows_its_own_metrics_only(made):
+    text = (made() / "rag.md").read_text()
+    cells = text[text.index("## Cells") : text.index("## Failures")]
+    lines = [line for line in cells.splitlines() if line.startswith("| ")][2:]
+    assert len(lines) == 2 + 2 * 4
+
+
+def test_a_note_is_read_as_facts_and_anything_else_is_passed_over():
+    note = "version 0.77.0; judge: Qwen3.6-35B; somebody said that version 3; Coverage 7,939 of 8,280"
+    assert protocol.noted(note) == {"version": "0.77.0", "judge": "Qwen3.6-35B", "coverage": "7,939 of 8,280"}
+    assert protocol.noted("") == {}
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "is_same"),
+    [
+        ("Qwen/Qwen3-Embedding-4B", "qwen3-embedding-4b", True),
+        ("haiku.rag 0.77.0", "0.77.0", True),
+        ("haiku.rag 0.101.1", "0.10", False),
+        ("none", "mxbai-rerank-base-v2", False),
+        ("a-judge", "Qwen3.6", False),
+        ("judge failures are excluded", "exclude", True),
+    ],
+)
+def test_a_papers_short_name_may_be_part_of_the_whole_name(ours, theirs, is_same):
+    assert protocol.same(ours, theirs) == is_same
+
+
+@pytest.mark.parametrize(
+    ("note", "least"),
+    [
+        # 0.89 at 1,409 of 3,045 is 0.412 (ragbench card, 2.8).
+        ("coverage 1,409 of 3,045", 0.412),
+        ("coverage 3045/3045", None),
+        ("coverage 3046 of 3045", None),
+        ("no word of it", None),
+    ],
+)
+def test_a_value_of_part_of_the_cases_has_a_lower_bound(note, least):
+    found = protocol.lower_bound(value(0.89, note), "accuracy", table())
+    assert found is None if least is None else round(found, 3) == least
+    assert protocol.lower_bound(value(0.89, note), "tokens", table()) is None
+
+
+def test_a_row_names_what_differs_once_though_all_its_numbers_differ_in_it(made, tmp_path):
+    made()
+    settings = table(not_comparable=["data"])
+    paths = [
+        tmp_path / "results/embedded/ragbench/say/rag/small" / name for name in ("score.json", "graded.jsonl")
+    ]
+    cell = inputs.load_cell(*paths)
+    there = {
+        (*cell.key, metric): value(1.0, "judge Qwen3.6; policy wrong", metric=metric)
+        for metric in ("accuracy", "tokens")
+    }
+    assert blocks.judged(cell, ["accuracy", "tokens"], there, settings) == (
+        "not because",
+        "data, judge (a-judge, published Qwen3.6)",
+    )
+
+
+def test_the_anchors_of_the_study_are_labelled_with_what_they_were_measured_on():
+    found = anchors.load(CONFIG / "published/ragbench_anchors.csv", "ragbench")
+    assert all("all four domains" in one.scope for one in found if one.label.startswith("IBM"))
+    # Elser, last turn: R@5 .49, R@10 .58, nDCG@5 .45, nDCG@10 .49 (ragbench card, 5).
+    elser = next(one for one in found if one.label == "IBM: Elser" and one.bench == "mtrag_clapnq_search")
+    assert list(elser.values.values()) == [0.49, 0.58, 0.45, 0.49]
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ("rag,find,BM25,,recall@5,0.2,x", "row 2: scope is empty"),
+        ("rag,find,BM25,all,recall@5,20,x", "row 2: value 20 is no share"),
+        ("rag,find,BM25,all,recall@5,much,x", "row 2: value 'much' is no number"),
+        ("rag,find,BM25,all,recall@5,nan,x", "row 2: value nan is no share"),
+        ("rag,find,BM25,all,recall@5,0.2,x\nrag,find,BM25,all,recall@5,0.2,x", "row 3: BM25 recall@5 stands"),
+    ],
+)
+def test_a_damaged_file_of_anchors_is_one_line(tmp_path, row, said):
+    path = tablekit.put(tmp_path / "anchors.csv", ",".join(anchors.COLUMNS) + f"\n{row}\n")
+    with pytest.raises(RemeasureError, match=said):
+        anchors.load(path, "rag")
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ("benches: [t2_finqa_search, t2_finqa]", None),
+        ("benches: [t2_finqa_search]", "bench 't2_finqa' stands in none"),
+        ("benches: [t2_finqa_search, t2_finqa, hotpotqa]", "bench 'hotpotqa' stands twice"),
+        ("benches: [t2_finqa_search, t2_finqa, t3]", "bench 't3' is not defined"),
+    ],
+)
+def test_every_bench_stands_in_one_block(tmp_path, changed, said):
+    text = (CONFIG / "studies/ragbench.yaml").read_text()
+    text = text.replace("benches: [t2_finqa_search, t2_finqa]", changed)
+    tablekit.put(tmp_path / "studies/ragbench.yaml", text)
+    if said is None:
+        assert project.load_study(tmp_path, "ragbench").layout.blocks
+    else:
+        with pytest.raises(RemeasureError, match=said):
+            project.load_study(tmp_path, "ragbench")
