@@ -33,7 +33,7 @@ def of(cells, readers=("small", "large"), compare=(), **changes):
     study = msgspec.convert(STUDY | changes, Study)
     here = StudyRun(reader=list(readers), prompts="own", items_per_bench=1, compare=list(compare))
     lines = [Cell(study="s", bench=bench, arm=arm, table="t") for bench, arm in cells]
-    return layout.of_table(lines, study, study.benches, here)
+    return layout.of_table(lines, study, study.benches, here, lambda cell: here.readers)
 
 
 def test_table_1_has_a_row_per_bench_a_column_per_arm_and_one_decimal():
@@ -105,7 +105,7 @@ def test_repeats_are_cells_and_no_rows():
     study = settings.load_study(CONFIG, "mrarebench")
     lines = [cell for cell in settings.load_cells(CONFIG) if cell.table == "mrarebench"]
     here = StudyRun(reader=["a", "b"], prompts="own", items_per_bench=1, repeat=2)
-    found = layout.of_table(lines, study, study.benches, here)
+    found = layout.of_table(lines, study, study.benches, here, lambda cell: here.readers)
     assert len(found["cells"]) == 24 and len(found["rows"]) == 12
     assert list(found["rows"][3]["at"].values()) == ["a", "evidence", "img"]
     assert found["figure"] == "conditions" and [pair["name"] for pair in found["contrasts"]] == [
