@@ -8,7 +8,7 @@ from remeasure.errors import RemeasureError, did_you_mean
 from remeasure.files import sha256_file
 from remeasure.plan_asking import AskingPlan
 from remeasure.settings import Cell
-from remeasure.systems.settings import Database, Dataset, Environment, System
+from remeasure.systems.settings import HANDLING, Database, Dataset, Environment, System
 
 
 class SystemsPlan(AskingPlan):
@@ -118,7 +118,8 @@ class SystemsPlan(AskingPlan):
     def ingest(self, run: str, dataset: str, database: str) -> dict[str, Any]:
         """Settings of ``ingest_documents``: what decides what is in a database."""
         found = self.database(run, database)
-        return self._database_identity(run, database) | {"prebuilt": found.prebuilt.get(dataset)}
+        handling = {name: value for name, value in found.options.items() if name in HANDLING}
+        return self._database_identity(run, database) | {"prebuilt": found.prebuilt.get(dataset)} | handling
 
     def _database_identity(self, run: str, name: str) -> dict[str, Any]:
         found = self.database(run, name)
@@ -129,7 +130,7 @@ class SystemsPlan(AskingPlan):
             "embedder": {"name": found.embedder} | self.identity(run, found.embedder),
             "served_name": self.model(run, found.embedder).served_name or found.embedder,
             "vector_dim": found.vector_dim,
-            "options": found.options,
+            "options": _of_adapter(found),
         }
 
     def environment(self, run: str, name: str) -> Environment:
@@ -207,17 +208,25 @@ class SystemsPlan(AskingPlan):
             for role, name in parts.items()
             if name is not None
         }
+        for role, way in ways.items():
+            if way["way"]["kind"] not in ("http", "server"):
+                raise RemeasureError(
+                    f"{self.folder}/runs/{run}.yaml: models.{parts[role]}: is the {role} of system "
+                    f"{repeats.model_of(model)!r} and reached by {way['way']['kind']!r}; a system asks while it "
+                    "works: give a model with `server` or `base_url`"
+                )
         return {
             "kind": "system",
             "money": None,
             "image_tokens": None,
             "adapter": database.adapter,
             "vector_dim": database.vector_dim,
-            "options": database.options | spec.system.options,
+            "options": _of_adapter(database) | spec.system.options,
             "embedder": None,
             "answerer": None,
             "reranker": None,
             "case_timeout_s": spec.system.case_timeout_s,
+            "concurrency": spec.concurrency,
         } | ways
 
     def ingest_way(self, run: str, database: str) -> dict[str, Any]:
@@ -255,6 +264,11 @@ class SystemsPlan(AskingPlan):
             return None
         here = self.study_run(run, study)
         return told | self.study(study).arms[arm].options | {"filter": here.filter}
+
+
+def _of_adapter(database: Database) -> dict[str, Any]:
+    """Return the options of a database that its adapter is told."""
+    return {name: value for name, value in database.options.items() if name not in HANDLING}
 
 
 def environment_record(name: str) -> str:

@@ -162,11 +162,13 @@ class Wiring(Places):
         }
         if found.environment is not None:
             named["environment"] = environment_record(found.environment)
-        return named
+        ready = found.prebuilt.get(wildcards.dataset)
+        return named | ({"prebuilt": verified(ready)} if ready else {})
 
     def ingest_options(self, wildcards) -> dict[str, str]:
         """As ``ingested``, what the script is told by options of its own."""
-        return {name: path for name, path in self.ingested(wildcards).items() if name != "files"}
+        told = ("documents", "environment")
+        return {name: path for name, path in self.ingested(wildcards).items() if name in told}
 
     # -- questions and ranked lists ------------------------------------------------------------------------
 
