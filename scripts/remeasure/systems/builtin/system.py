@@ -123,7 +123,9 @@ class System:
         return await self._asked(command, said, Work())
 
     async def _converse(self, command: dict[str, Any]) -> dict[str, Any]:
-        carry = command.get("carry") or {"messages": [], "evidence": [], "cited": []}
+        carry = command.get("carry")
+        if carry is None:
+            carry = {"messages": [], "evidence": [], "cited": []}
         try:
             messages, evidence, cited = (list(carry[name]) for name in ("messages", "evidence", "cited"))
         except (KeyError, TypeError):
