@@ -1,4 +1,4 @@
-"""Servers that the built-in system asks, on the loopback address: vectors, scores, and a model with a script."""
+"""Servers that the built-in system asks, on the loopback address: vectors, scores, a model with a script."""
 
 import base64
 import contextlib

@@ -1,4 +1,4 @@
-"""Answers of the built-in system: tools, budgets, citations, failures, live conversations. Servers are real."""
+"""Answers of the built-in system: tools, budgets, citations, failures, live conversations."""
 
 import asyncio
 import json

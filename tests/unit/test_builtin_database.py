@@ -1,4 +1,4 @@
-"""The built-in system's database: ingesting, going on after a kill, searching, filters, what it says of itself."""
+"""The built-in system's database: ingesting, going on after a kill, searching, what it says of itself."""
 
 import asyncio
 import json
@@ -137,8 +137,9 @@ def test_a_search_that_fails_fails_alone(servers, tmp_path):
     servers.fail_embedding = "liked"
     told = done([*filled(servers, tmp_path / "db"), search("red", "not liked", "  ")])
     assert uris(told["results"][0])[0] == "r"
-    assert told["results"][1]["error"].startswith("server_error: colours /embeddings: status 400")
-    assert told["results"][2] == {"error": "refused: an empty query"}
+    assert told["results"][1]["kind"] == "server_error"
+    assert told["results"][1]["error"].startswith("colours /embeddings: status 400")
+    assert told["results"][2] == {"kind": "refused", "error": "an empty query"}
 
 
 def test_a_reranker_sees_ten_candidates_per_hit(servers, tmp_path):
@@ -155,7 +156,7 @@ def test_a_reranker_without_a_score_for_each_is_a_failure(servers, tmp_path):
     servers.rerank = lambda body: {"results": [{"index": 0, "relevance_score": 1.0}]}
     command = filled(servers, tmp_path / "db", reranker=servers.endpoint("scorer"))
     told = done([*command, search("red")])
-    assert told["results"][0]["error"].startswith("server_error: scorer /rerank: not a score for each")
+    assert told["results"][0]["error"].startswith("scorer /rerank: not a score for each")
 
 
 def test_vectors_may_come_as_lists_and_longer_than_one(servers, tmp_path):

@@ -206,5 +206,5 @@ def _told(found: Found | BaseException) -> dict[str, Any]:
             "found_documents": [_hit(one) for one in found.documents],
         }
     if isinstance(found, Failed) and found.kind != "fatal":
-        return {"error": f"{found.kind}: {found}"}
+        return {"kind": found.kind, "error": " ".join(str(found).split())}
     raise found
