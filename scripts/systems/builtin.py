@@ -44,7 +44,7 @@ def main() -> int:
     replies = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     # It takes seconds to import, and whoever starts us has servers to wait for.
-    threading.Thread(target=__import__, args=("lancedb",), daemon=True).start()
+    threading.Thread(target=__import__, args=("lancedb",)).start()
     asyncio.run(serve(sys.stdin.buffer, replies))
     return 0
 

@@ -29,7 +29,7 @@ def chunks(title: str, text: str, most: int) -> list[str]:
     Edges:
         A text without a token has no chunks.
     """
-    head = _cut(title.strip(), most // 2)[0] if TOKEN.search(title) else ""
+    head = _cut(title, most // 2)[0].strip() if TOKEN.search(title) else ""
     room = most - n_tokens(head)
     bodies = _packed([part for piece in _pieces(text) for part in _cut(piece, room)], room)
     return [body if not head or body.startswith(head) else f"{head}\n{body}" for body in bodies]

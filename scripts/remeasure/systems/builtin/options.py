@@ -15,7 +15,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     chunk_tokens: Annotated[int, Meta(ge=16)]
     """Most tokens of a chunk (``chunking``)."""
-    candidates: Count = 50
+    candidates: Count = 20
     """Chunks that vectors and full text each contribute to a search; at least its limit."""
     search_limit: Count = 5
     """Chunks that a search of an answer shows to the model."""
@@ -25,8 +25,6 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Requests to the model for one question with all tools."""
     more_requests: Count = 2
     """Requests after these, with nothing left but citing."""
-    max_failed_documents: Annotated[int, Meta(ge=0)] = 0
-    """Read by the workflow, not here."""
 
 
 def read(given: dict[str, Any]) -> Options:

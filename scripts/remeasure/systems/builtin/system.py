@@ -123,7 +123,9 @@ class System:
         return await self._asked(command, said, Work())
 
     async def _converse(self, command: dict[str, Any]) -> dict[str, Any]:
-        carry = command.get("carry") or {"messages": [], "evidence": [], "cited": []}
+        carry = command.get("carry")
+        if carry is None:
+            carry = {"messages": [], "evidence": [], "cited": []}
         try:
             messages, evidence, cited = (list(carry[name]) for name in ("messages", "evidence", "cited"))
         except (KeyError, TypeError):
@@ -204,5 +206,5 @@ def _told(found: Found | BaseException) -> dict[str, Any]:
             "found_documents": [_hit(one) for one in found.documents],
         }
     if isinstance(found, Failed) and found.kind != "fatal":
-        return {"error": f"{found.kind}: {found}"}
+        return {"kind": found.kind, "error": " ".join(str(found).split())}
     raise found
