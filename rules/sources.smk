@@ -168,9 +168,9 @@ rule compose_triplets:
         " --objects {input.objects:q} --out {output.pictures:q} --record {output.record:q} 2> {log:q}"
 
 
-# The wording of a published evaluation, read out of its module without running it: a rule for every profile that says
-# where (taken.yaml).
-for (study, profile), taken in PLAN.catalogue.taken_prompts().items():
+# The wording of a published evaluation, read out of its modules without running them: a rule for every file that says
+# where (taken.yaml, taken_<part>.yaml).
+for (study, profile, part), taken in PLAN.catalogue.taken_prompts().items():
 
     rule:
         name:
@@ -192,8 +192,8 @@ for (study, profile), taken in PLAN.catalogue.taken_prompts().items():
             runtime=10,
         params:
             code=code_of("take_prompts.py"),
-            settings=lambda wildcards, study=study, profile=profile: json.dumps(
-                PLAN.taken(study, profile), sort_keys=True
+            settings=lambda wildcards, study=study, profile=profile, part=part: json.dumps(
+                PLAN.taken(study, profile, part), sort_keys=True
             ),
         shell:
             'python "$SCRIPTS"/take_prompts.py --settings {params.settings:q} --module {input.module:q}'

@@ -1,7 +1,7 @@
 """Sources that rules of ours make from others.
 
 Steps of which there is one stand in ``BUILT``; a test compares with ``rules/sources.smk``. Of the others
-there is one for every profile of prompts that is taken out of a module, and one for every section of
+there is one for every module that prompts of a profile are taken out of, and one for every section of
 ``cases.yaml``; the rules loop over what is found here.
 """
 
@@ -73,18 +73,19 @@ def _rule(kind: str, *names: str) -> str:
     return re.sub("[^a-z0-9]+", "_", "_".join((kind, *names)).lower())
 
 
-def taken_prompts(config: Path) -> dict[tuple[str, str], Making]:
-    """Return by study and profile what takes the wording of a profile out of a module.
+def taken_prompts(config: Path) -> dict[tuple[str, str, str], Making]:
+    """Return by study, profile and part what takes the wording of a profile out of a module.
 
     Raises:
         RemeasureError: as ``taken.read``.
     """
     found = {}
-    for path in sorted(config.glob("prompts/*/*/taken.yaml")):
-        study, profile = path.parts[-3:-1]
-        read = taken.read(config, study, profile)
-        rule = _rule("take_prompts", study, profile)
-        found[study, profile] = Making(rule, f"{FOLDER}/{read.module}", read.paths, f"{read.folder}.json")
+    for study, profile, part in taken.files(config):
+        read = taken.read(config, study, profile, part)
+        rule = _rule("take_prompts", study, profile, *([part] if part else []))
+        found[study, profile, part] = Making(
+            rule, f"{FOLDER}/{read.module}", read.paths, f"{read.folder}.json"
+        )
     return found
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from remeasure import built
+from remeasure import built, taken
 from remeasure.addresses import ByUrl
 from remeasure.built import FOLDER, Built, Making
 from remeasure.errors import RemeasureError, did_you_mean
@@ -145,15 +145,15 @@ class Catalogue:
         self._by_hand = [
             ByHand(**{name: row[name] for name in ByHand._fields}) for row in _rows(listed, ByHand._fields)
         ]
-        taken = {*self.hashes(), *self._built, *(source.name for source in self._by_url)}
-        _check_names(self._by_hand, taken, listed)
+        others = {*self.hashes(), *self._built, *(source.name for source in self._by_url)}
+        _check_names(self._by_hand, others, listed)
 
     def built(self) -> dict[str, Built]:
         """Return what rules of ours make from other sources, by its place below ``results/sources``."""
         return self._built
 
-    def taken_prompts(self) -> dict[tuple[str, str], Making]:
-        """Return by study and profile what takes prompts out of a module."""
+    def taken_prompts(self) -> dict[tuple[str, str, str], Making]:
+        """Return by study, profile and part what takes prompts out of a module."""
         return self._taken
 
     def composed_cases(self) -> dict[str, Making]:
@@ -164,17 +164,19 @@ class Catalogue:
         """Return every rule that stands in a loop and makes sources from others."""
         return [*self._taken.values(), *self._cases.values()]
 
-    def module_sha256(self, study: str, profile: str) -> str:
+    def module_sha256(self, study: str, profile: str, part: str = "") -> str:
         """Return the hash of the module that a profile of prompts is taken out of.
 
         Raises:
             RemeasureError: it is no source of which it is known which bytes are meant.
         """
-        hashes, name = self.hashes(), Path(self._taken[study, profile].source).relative_to(FOLDER).as_posix()
+        hashes = self.hashes()
+        name = Path(self._taken[study, profile, part].source).relative_to(FOLDER).as_posix()
         if name not in hashes:
+            place = taken.path(Path("config"), study, profile, part)
             raise RemeasureError(
-                f"config/prompts/{study}/{profile}/taken.yaml: module: {name!r} is no pinned source"
-                f"{did_you_mean(name, hashes)}; correct it, or pin it in config/sources_by_url.tsv"
+                f"{place}: module: {name!r} is no pinned source{did_you_mean(name, hashes)}; "
+                "correct it, or pin it in config/sources_by_url.tsv"
             )
         return hashes[name]
 

@@ -376,9 +376,10 @@ class Plan(SystemsPlan):
             "prompts": profile,
         } | self.image_detail(run, model)
 
-    def taken(self, study: str, profile: str) -> dict[str, Any]:
+    def taken(self, study: str, profile: str, part: str = "") -> dict[str, Any]:
         """Settings of ``take_prompts``."""
-        return taken.settings(self.folder, study, profile, self.catalogue.module_sha256(study, profile))
+        sha256 = self.catalogue.module_sha256(study, profile, part)
+        return taken.settings(self.folder, study, profile, sha256, part)
 
     def prompts_elsewhere(self, run: str, study: str) -> list[str]:
         """Return the files of a study's prompts that are no part of the repository."""

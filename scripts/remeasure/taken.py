@@ -1,14 +1,16 @@
-"""Wording taken out of a Python module: its text is parsed, and nothing of it is ever run.
+"""Wording taken out of a Python module or a YAML file: its text is parsed, and nothing of it is ever run.
 
 A file beside the profile (``taken.yaml``) names the module, and says for every prompt where its text stands
 and which expressions in it become which placeholders; ``elsewhere.yaml`` says where the text is put and which
-hash it must have.
+hash it must have. Where the texts of a profile stand in several modules, each further one has a file of its
+own, ``taken_<part>.yaml``.
 """
 
 import ast
 import re
+import textwrap
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -31,12 +33,12 @@ _FOLDER = re.compile(re.escape(prompts.ELSEWHERE) + r"[A-Za-z0-9][A-Za-z0-9._-]*
 class Place(Settings, kw_only=True):
     """Where a prompt stands in a module, and what is to be put for the expressions in it."""
 
-    at: str
-    """A class, or a function of a class: ``Class``, ``Class.function``."""
+    at: str = ""
+    """A class, or a function of a class: ``Class``, ``Class.function``; empty: the module itself."""
     value: str
     """The name that is assigned there, once; or ``return``, what the function returns, in one place."""
     keys: list[str] = []
-    """What leads to the text where the value is a dictionary of dictionaries."""
+    """What leads to the text where the value is a dictionary of dictionaries, or a call with words."""
     places: dict[str, str] = {}
     """Expression in the text to the placeholder that stands for it."""
     constants: list[str] = []
@@ -61,7 +63,7 @@ class TakenFile(Settings, kw_only=True):
 
 
 class Profile(NamedTuple):
-    """A profile that is taken out of a module."""
+    """What is taken out of one module for a profile."""
 
     module: str
     places: dict[str, Place]
@@ -72,37 +74,71 @@ class Profile(NamedTuple):
     sha256: dict[str, str]
 
 
-def read(config: Path, study: str, profile: str) -> Profile:
-    """Return what the two files of a profile say together.
+def files(config: Path) -> list[tuple[str, str, str]]:
+    """Return study, profile and part of every file that says where texts are taken from; the first is ""."""
+    found = []
+    for path in sorted([*config.glob("prompts/*/*/taken.yaml"), *config.glob("prompts/*/*/taken_*.yaml")]):
+        study, profile = path.parts[-3:-1]
+        found.append((study, profile, path.stem.removeprefix("taken").removeprefix("_")))
+    return found
+
+
+def path(config: Path, study: str, profile: str, part: str) -> Path:
+    """Return the file that says where the texts of one module stand."""
+    return config / "prompts" / study / profile / f"taken{part and f'_{part}'}.yaml"
+
+
+def read(config: Path, study: str, profile: str, part: str = "") -> Profile:
+    """Return what the files of a profile say together about one module.
 
     Raises:
-        RemeasureError: ``taken.yaml`` is not as described, or names other prompts than ``elsewhere.yaml``;
-            these do not lie in one folder, each under its name.
+        RemeasureError: a file is not as described, or all together they name other prompts than
+            ``elsewhere.yaml``; the texts of a module do not lie in one folder of their own, each under its
+            name.
     """
-    path = config / "prompts" / study / profile / "taken.yaml"
-    found = convert(read_yaml(path), TakenFile, path)
+    parts = [one for of, other, one in files(config) if (of, other) == (study, profile)]
+    every = {one: _file(path(config, study, profile, one)) for one in parts}
     told = prompts.profile(config, study, profile)
-    if odd := sorted(found.prompts.keys() ^ told["sha256"].keys()):
+    here, found = path(config, study, profile, part), every[part]
+    named = [name for one in every.values() for name in one.prompts]
+    elsewhere = {name for name, place in told["files"].items() if prompts.is_elsewhere(place)}
+    if odd := sorted({*named} ^ elsewhere):
         raise RemeasureError(
-            f"{path}: {', '.join(odd)} stand only there or only in elsewhere.yaml; correct one"
+            f"{here}: {', '.join(odd)} stand only there or only in elsewhere.yaml; correct one"
         )
-    folder = str(Path(next(iter(told["files"].values()))).parent)
-    for name, place in told["files"].items():
+    folders = {one: _folder(told["files"], file.prompts) for one, file in every.items()}
+    folder = folders[part]
+    for name in found.prompts:
+        place = told["files"][name]
         if not _FOLDER.fullmatch(folder) or place != f"{folder}/{name}.txt":
             raise RemeasureError(
-                f"{path.with_name('elsewhere.yaml')}: {name}: path {place!r}; what is taken out of a module "
+                f"{here.with_name('elsewhere.yaml')}: {name}: path {place!r}; what is taken out of a module "
                 f"lies in one folder below {prompts.ELSEWHERE}, as <folder>/{name}.txt; correct the file"
             )
-    return Profile(found.module, found.prompts, folder, told["files"], told["sha256"])
+    if len({*folders.values()}) != len(folders) or len({*named}) != len(named):
+        raise RemeasureError(
+            f"{here}: another taken_*.yaml beside it names the same prompt or fills the same folder; give "
+            "every prompt one place and every module a folder of its own"
+        )
+    own = prompts.only(told, found.prompts)
+    return Profile(found.module, found.prompts, folder, own["files"], own["sha256"])
 
 
-def settings(config: Path, study: str, profile: str, module_sha256: str) -> dict[str, Any]:
-    """Return the settings of ``take_prompts`` for a profile of a study.
+def _file(path: Path) -> TakenFile:
+    return convert(read_yaml(path), TakenFile, path)
+
+
+def _folder(places: dict[str, str], names: Iterable[str]) -> str:
+    return str(Path(places[next(iter(names))]).parent)
+
+
+def settings(config: Path, study: str, profile: str, module_sha256: str, part: str = "") -> dict[str, Any]:
+    """Return the settings of ``take_prompts`` for a module of a profile of a study.
 
     Raises:
         RemeasureError: as ``read``.
     """
-    found = read(config, study, profile)
+    found = read(config, study, profile, part)
     places = msgspec.to_builtins(found.places)
     return {"module_sha256": module_sha256, "prompts": places, "sha256": found.sha256}
 
@@ -118,6 +154,9 @@ def take(data: bytes, wanted: TakeSettings, module: str) -> dict[str, str]:
     Raises:
         RemeasureError: another module than the settings name, no Python, a place that is not there or not
             clear, an expression that nothing is said about, a text with another hash.
+
+    Edges:
+        A text that ends with a line end gets one more, since those who read prompt files drop one.
     """
     found = sha256_bytes(data)
     if found != wanted.module_sha256:
@@ -125,11 +164,13 @@ def take(data: bytes, wanted: TakeSettings, module: str) -> dict[str, str]:
             f"{module}: has SHA-256 {found[:12]}…, the settings say {wanted.module_sha256[:12]}…; delete it, "
             "it is fetched again"
         )
-    tree = parse(data, module)
+    is_yaml = Path(module).suffix in (".yaml", ".yml")
+    tree = _parse_yaml(data, module) if is_yaml else parse(data, module)
     texts = {}
     for name, place in wanted.prompts.items():
         where = f"{module}: prompt {name!r}"
-        texts[name] = _checked(_text_at(tree, place, where), wanted.sha256[name], where)
+        text = _yaml_text(tree, place, where) if is_yaml else _text_at(tree, place, where)
+        texts[name] = _checked(text + "\n" * text.endswith("\n"), wanted.sha256[name], where)
     return texts
 
 
@@ -157,8 +198,6 @@ def _checked(text: str, expected: str, where: str) -> str:
         found = sha256_bytes(text.encode("utf-8"))
     except UnicodeEncodeError:
         raise RemeasureError(f"{where}: holds characters that no file can hold; correct taken.yaml") from None
-    if text.endswith("\n"):
-        raise RemeasureError(f"{where}: ends with a line end, which prompt files lose; correct taken.yaml")
     if found != expected:
         raise RemeasureError(
             f"{where}: comes to SHA-256 {found}, expected {expected}; taken.yaml and elsewhere.yaml of the "
@@ -182,7 +221,7 @@ def _scope(tree: ast.Module, at: str, where: str) -> ast.ClassDef | ast.Function
         RemeasureError: it is not there, or twice.
     """
     node: ast.AST = tree
-    for word in at.split("."):
+    for word in at.split(".") if at else ():
         inside = [n for n in node.body if isinstance(n, ast.ClassDef | ast.FunctionDef)]
         fitting = [n for n in inside if n.name == word]
         if len(fitting) != 1:
@@ -232,13 +271,13 @@ def _assigned(node: ast.AST) -> Iterator[tuple[str, ast.expr | None]]:
 
 
 def _followed(value: ast.expr, keys: list[str], where: str) -> ast.expr:
-    """Return what stands at keys of a dictionary, written as ``{…}`` or ``dict(…)``."""
+    """Return what stands at keys of a dictionary, written as ``{…}``, or at words of a call."""
     for key in keys:
         pairs: list[tuple[Any, ast.expr]] = []
         if isinstance(value, ast.Dict):
             named = zip(value.keys, value.values, strict=True)
             pairs = [(k.value, v) for k, v in named if isinstance(k, ast.Constant)]
-        elif isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "dict":
+        elif isinstance(value, ast.Call):
             pairs = [(word.arg, word.value) for word in value.keywords]
         fitting = [inner for name, inner in pairs if name == key]
         if len(fitting) != 1:
@@ -254,7 +293,8 @@ class _Known:
 
     def __init__(self, tree: ast.Module, place: Place, where: str) -> None:
         self.where = where
-        self._known = {}
+        self._known: dict[str, str] = {}
+        self._constants: set[str] = set()
         for expression, name in place.places.items():
             if not _NAME.fullmatch(name):
                 raise RemeasureError(f"{where}: {name!r} is no name of a placeholder; correct taken.yaml")
@@ -264,6 +304,12 @@ class _Known:
             if not isinstance(value, ast.Constant) or type(value.value) not in (int, str):
                 raise RemeasureError(f"{where}: {name} is neither a number nor a text; correct taken.yaml")
             self._known[name] = str(value.value)
+            self._constants.add(name)
+
+    def constant(self, node: ast.expr) -> str | None:
+        """Return what a name alone stands for; null where it is no constant that is to be filled in."""
+        is_known = isinstance(node, ast.Name) and node.id in self._constants
+        return self._known[node.id] if is_known else None
 
     def of(self, node: ast.FormattedValue) -> str:
         """Return what is put for an expression.
@@ -316,8 +362,48 @@ def _pieces(node: ast.expr, known: _Known) -> Iterator[str]:
     elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
         yield from _pieces(node.left, known)
         yield from _pieces(node.right, known)
+    elif (constant := known.constant(node)) is not None:
+        yield constant
+    elif _is_dedented(node):
+        yield textwrap.dedent("".join(_pieces(node.args[0], known)))
     else:
         raise RemeasureError(
             f"{known.where}: line {node.lineno} is a {type(node).__name__}, expected texts and f-strings; "
             "correct taken.yaml"
         )
+
+
+def _is_dedented(node: ast.expr) -> bool:
+    """Whether a text stands in ``dedent("…")``, as written and not with expressions in it."""
+    if not isinstance(node, ast.Call) or len(node.args) != 1 or node.keywords:
+        return False
+    called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    return called == "dedent" and isinstance(node.args[0], ast.Constant)
+
+
+def _parse_yaml(data: bytes, module: str) -> Any:
+    """Return what stands in a YAML file; errors as in ``parse``."""
+    if len(data) > MAX_BYTES:
+        raise RemeasureError(f"{module}: {len(data)} bytes, at most {MAX_BYTES} are read; it is another file")
+    try:
+        return msgspec.yaml.decode(data)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise RemeasureError(
+            f"{module}: cannot be read as YAML ({type(error).__name__}); it is another file"
+        ) from None
+
+
+def _yaml_text(tree: Any, place: Place, where: str) -> str:
+    """Return the text at a name and what follows it."""
+    if place.at or place.places or place.constants:
+        raise RemeasureError(f"{where}: a YAML file has neither classes nor expressions; correct taken.yaml")
+    value = tree
+    for key in (place.value, *place.keys):
+        if not isinstance(value, dict) or key not in value:
+            raise RemeasureError(f"{where}: key {key!r} stands 0 times, expected once; correct taken.yaml")
+        value = value[key]
+    if not isinstance(value, str):
+        raise RemeasureError(f"{where}: is a {type(value).__name__}, expected a text; correct taken.yaml")
+    if "{{" in value:
+        raise RemeasureError(f"{where}: holds {{{{, which would be a placeholder; it is another file")
+    return value

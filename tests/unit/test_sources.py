@@ -124,7 +124,7 @@ def test_the_source_table_is_complete_and_consistent():
     path = Path(__file__).resolve().parents[2] / "config" / "sources.tsv"
     with open(path, encoding="utf-8", newline="") as stream:
         rows = list(csv.DictReader(stream, delimiter="\t"))
-    assert len({row["name"] for row in rows}) == len(rows) == 15
+    assert len({row["name"] for row in rows}) == len(rows) == 16
     by_package: dict[str, set] = {}
     for row in rows:
         assert len(row["sha256"]) == len(row["wheel_sha256"]) == 64 and int(row["size_bytes"]) > 0
@@ -302,6 +302,7 @@ def test_what_is_made_in_loops_follows_from_the_files_that_say_so():
     wording = ("mrarebench-prompts.json", ("vlmevalkit-mrarebench.py",), "")
     reported = ("composed-cases.json", ("orpha-phenotypes.json",), "")
     tuning = ("composed-cases-tuning.json", ("orpha-phenotypes.json",), "")
+    told_first = ("ragbench-judge.json", ("pydantic-evals-judge.py",), "")
     diagnosis = "diagnosis/diagnosis_opened.tsv"
     evidence = "evidence_verification/evidence_verification_opened_FULL609.tsv"
     assert loops == {
@@ -315,6 +316,15 @@ def test_what_is_made_in_loops_follows_from_the_files_that_say_so():
         f"composed-cases/{evidence}": reported,
         f"composed-cases-tuning/{diagnosis}": tuning,
         f"composed-cases-tuning/{evidence}": tuning,
+        "ragbench-rubric/judge_rag_answer.txt": ("ragbench-rubric.json", ("haiku-rag-judge.py",), ""),
+        "ragbench-refusal/judge_refusal.txt": ("ragbench-refusal.json", ("haiku-rag-refusal.py",), ""),
+        "ragbench-judge/judge_rag_answer_system.txt": told_first,
+        "ragbench-judge/judge_refusal_system.txt": told_first,
+        "ragbench-preamble/instruction_numbers.txt": (
+            "ragbench-preamble.json",
+            ("haiku-rag-t2-finqa.yaml",),
+            "",
+        ),
     }
     # The SHA-256 of the module, as config/sources_by_url.tsv has it.
     assert known.module_sha256("mrarebench", "published").startswith("e3ee6c727ab4")

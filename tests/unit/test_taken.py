@@ -19,6 +19,18 @@ raise SystemExit("it was run")
 
 TOPK = 10
 LABEL = "Image"
+TAIL = "End."
+RUBRIC = "Is it so?\\n"
+AGENT = Agent(
+    name="judge",
+    prompt=dedent(
+        """
+        Grade.
+          Now.
+        """
+    )
+    + TAIL,
+)
 
 
 class Track:
@@ -76,6 +88,13 @@ TEXT = 'Based on {{basis}}, the 10 best. Say "1. Name" of Image {{n}}.\n\n{{find
         ),
         (place(at="Track", value="CONDITIONS", keys=["plain", "basis"]), "words and images"),
         (place(at="Track", value="CONDITIONS", keys=["text", "basis"]), "words"),
+        (
+            place(at="", value="AGENT", keys=["prompt"], places={}, constants=["TAIL"]),
+            "\nGrade.\n  Now.\nEnd.",
+        ),
+        (place(at="", value="LABEL", places={}, constants=[]), "Image"),
+        # One line end more than the text has, since readers of prompt files drop one.
+        (place(at="", value="RUBRIC", places={}, constants=[]), "Is it so?\n\n"),
     ],
 )
 def test_a_text_is_taken_with_placeholders_for_its_expressions(where, expected):
@@ -95,7 +114,7 @@ def test_a_text_is_taken_with_placeholders_for_its_expressions(where, expected):
         (place(constants=["Track"]), "'Track' has a value in 0 places"),
         (place(places={"a b": "c"}), "'a b' is no expression"),
         (place(places={"findings": "a-b"}), "'a-b' is no name of a placeholder"),
-        (place(value="return"), "line 25 is a Name, expected texts and f-strings"),
+        (place(value="return"), "line 37 is a Name, expected texts and f-strings"),
         (place(value="parts"), "is a List, expected texts and f-strings"),
         (place(at="Track", value="CONDITIONS"), "is a Dict, expected texts and f-strings"),
         (place(at="Track", value="CONDITIONS", keys=["other"]), "key 'other' stands 0 times, expected once"),
@@ -116,6 +135,10 @@ def test_a_place_that_is_not_there_or_not_clear_is_one_line(where, said):
         ("x = f'{y:>3}'", "expression 'y' has a conversion (!r, !s, !a) or a format (:…), which are not"),
         ("x = f'{f\"{y}\"}'", "is not known"),
         ("x = f'{(lambda: y)()}'", "is not known"),
+        ("x = dedent(f' {y}')", "is a Call, expected texts"),
+        ("x = dedent('a', 'b')", "is a Call, expected texts"),
+        ("x = exec('a')", "is a Call, expected texts"),
+        ("x = 'a' + y", "is a Name, expected texts"),
         ("x = 'a' 'b' % y", "is a BinOp, expected texts"),
         ("x = 'a' * 9", "is a BinOp, expected texts"),
         ("x = b'a'", "is a Constant, expected texts"),
@@ -126,7 +149,6 @@ def test_a_place_that_is_not_there_or_not_clear_is_one_line(where, said):
         ("x: str", "'x' has a value in 1 places, expected one"),
         ("x = 'a {{b}} c'", "holds {{, which would be a placeholder"),
         ("x = f'{{{{b}}}}'", "holds {{, which would be a placeholder"),
-        ("x = 'a\\n'", "ends with a line end"),
         ("x = '\\ud800'", "holds characters that no file can hold"),
         ("x = " + " + ".join(["'a'"] * 5000), None),
     ],
@@ -295,11 +317,77 @@ def test_a_profile_that_contradicts_itself_is_one_line(config, module, names, pa
 def test_every_profile_that_is_taken_is_a_rule_of_its_own(config):
     config("s", "m.py", A, a="results/sources/w/a.txt")
     found = built.taken_prompts(config("other-s", "n.py", A, a="results/sources/v/a.txt"))
-    assert list(found) == [("other-s", "published"), ("s", "published")]
-    assert found["other-s", "published"] == (
+    assert list(found) == [("other-s", "published", ""), ("s", "published", "")]
+    assert found["other-s", "published", ""] == (
         "take_prompts_other_s_published",
         "results/sources/n.py",
         {"a": "results/sources/v/a.txt"},
         "results/sources/v.json",
     )
-    assert found["s", "published"].log == "results/sources/logs/take_prompts_s_published.log"
+    assert found["s", "published", ""].log == "results/sources/logs/take_prompts_s_published.log"
+
+
+# -- several modules, and YAML -------------------------------------------------------------------------------
+
+
+def test_the_texts_of_a_profile_may_stand_in_several_modules(config):
+    folder = config("s", "m.py", A, a="results/sources/w/a.txt", b="results/sources/v/b.txt")
+    more = folder / "prompts" / "s" / "published" / "taken_more.yaml"
+    more.write_text("module: n.yaml\nprompts: {b: {value: x, keys: [y]}}\n")
+    found = built.taken_prompts(folder)
+    assert {key: (made.rule, made.source, made.outputs, made.record) for key, made in found.items()} == {
+        ("s", "published", ""): (
+            *("take_prompts_s_published", "results/sources/m.py"),
+            *({"a": "results/sources/w/a.txt"}, "results/sources/w.json"),
+        ),
+        ("s", "published", "more"): (
+            *("take_prompts_s_published_more", "results/sources/n.yaml"),
+            *({"b": "results/sources/v/b.txt"}, "results/sources/v.json"),
+        ),
+    }
+
+
+@pytest.mark.parametrize(
+    ("prompt", "place"), [("a", "results/sources/w/a.txt"), ("b", "results/sources/w/b.txt")]
+)
+def test_two_modules_neither_give_one_prompt_nor_fill_one_folder(config, prompt, place):
+    folder = config("s", "m.py", A, **({"a": "results/sources/w/a.txt"} | {prompt: place}))
+    more = folder / "prompts" / "s" / "published" / "taken_more.yaml"
+    more.write_text(f"module: n.py\nprompts: {{{prompt}: {{value: x}}}}\n")
+    with pytest.raises(RemeasureError, match="names the same prompt or fills the same folder"):
+        taken.read(folder, "s", "published")
+
+
+def yaml_text(text: str, where: taken.Place, expected: str = "") -> str:
+    data = text.encode()
+    wanted = taken.TakeSettings(
+        module_sha256=hashlib.sha256(data).hexdigest(),
+        prompts={"p": where},
+        sha256={"p": hashlib.sha256(expected.encode()).hexdigest()},
+    )
+    return taken.take(data, wanted, "m.yaml")["p"]
+
+
+def test_a_text_is_taken_out_of_yaml():
+    text = "prompts:\n  preamble: |\n    Search.\n\n    End with a number.\n"
+    expected = "Search.\n\nEnd with a number.\n\n"
+    assert yaml_text(text, taken.Place(value="prompts", keys=["preamble"]), expected) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "where", "said"),
+    [
+        ("a: {b: c}", taken.Place(value="x"), "key 'x' stands 0 times"),
+        ("a: {b: c}", taken.Place(value="a", keys=["b", "c"]), "key 'c' stands 0 times"),
+        ("a: {b: c}", taken.Place(value="a"), "is a dict, expected a text"),
+        ("a: [1]", taken.Place(value="a", keys=["b"]), "key 'b' stands 0 times"),
+        ("a: 'x {{y}}'", taken.Place(value="a"), "holds {{, which would be a placeholder"),
+        ("a: b", taken.Place(at="C", value="a"), "a YAML file has neither classes nor expressions"),
+        ("a: 'b", taken.Place(value="a"), "cannot be read as YAML"),
+        ("a: b", taken.Place(value="a"), "comes to SHA-256"),
+    ],
+)
+def test_yaml_without_the_text_is_one_line(text, where, said):
+    with pytest.raises(RemeasureError) as caught:
+        yaml_text(text, where)
+    assert said in str(caught.value) and str(caught.value).startswith("m.yaml: ")
