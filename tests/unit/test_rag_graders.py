@@ -84,7 +84,7 @@ def both(score, metric):
     return (found.published.value, found.published.n), (found.strict.value, found.strict.n)
 
 
-# -- search ----------------------------------------------------------------------------------------------------
+# -- search ------------------------------------------------------------------------------------------------
 
 
 def test_chunks_of_a_document_collapse_as_published_and_documents_fill_the_list_when_strict():
@@ -126,7 +126,7 @@ def test_a_ranking_without_a_trace_is_read_from_its_lines():
     assert unit.published.score == unit.strict.score == 0.5
 
 
-# -- answers by a judge ----------------------------------------------------------------------------------------
+# -- answers by a judge ------------------------------------------------------------------------------------
 
 
 def test_a_judge_failure_counts_as_wrong_or_is_excluded_and_the_counts_are_those_of_the_card():
@@ -188,10 +188,8 @@ def test_citations_of_the_cards_three_cases():
 
 
 def test_micro_and_macro_of_the_cards_conversations():
-    # RAG card, section 3.3: A 3 of 3, B 0 of 1: micro 0.75, macro 0.5; C, whose judge failed, changes neither.
-    asked = [
-        item(f"{group}-{turn}", group) for group, n in (("A", 3), ("B", 1), ("C", 2)) for turn in range(n)
-    ]
+    # RAG card, section 3.3: A 3 of 3, B 0 of 1: micro 0.75, macro 0.5; C, not judged, changes neither.
+    asked = [item(name, name[0]) for name in ("A-1", "A-2", "A-3", "B-1", "C-1", "C-2")]
     answers = [answer(one.item_id) for one in asked]
     replies = [reply(one.item_id, {"A": PASS, "B": FAIL, "C": "prose"}[one.group]) for one in asked]
     _, score, _ = grade("judge_rag_answer", asked, answers, replies, **LIVE)
@@ -300,7 +298,7 @@ def test_options_are_checked():
         by_name("number_match").begin({"limit": 5})
 
 
-# -- numbers ---------------------------------------------------------------------------------------------------
+# -- numbers -----------------------------------------------------------------------------------------------
 
 
 def test_numbers_are_graded_in_both_readings_and_nulls_leave_the_denominator():

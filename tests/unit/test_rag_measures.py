@@ -116,7 +116,7 @@ def test_random_rankings_have_the_scores_of_trec_eval():
         assert ours == pytest.approx(expected, abs=1e-10)
 
 
-# -- BM25 of the committed mini set: the recipe of the RAG card, section 5 -------------------------------------
+# -- BM25 of the committed mini set: the recipe of the RAG card, section 5 ---------------------------------
 
 
 def words(text):
@@ -182,7 +182,7 @@ def test_bm25_of_the_mini_set_scores_as_the_reference(bm25, queries, field, qrel
     assert in_order == pytest.approx(expected, abs=5e-7)
 
 
-# -- properties ------------------------------------------------------------------------------------------------
+# -- properties --------------------------------------------------------------------------------------------
 
 URIS = st.lists(st.sampled_from("abcdefgh"), max_size=12)
 

@@ -149,28 +149,8 @@ def test_the_strict_reading_says_why_there_is_no_number(output, problem):
     assert strict_numbers.answer(output) == (None, problem)
 
 
-PIECES = st.sampled_from(
-    [
-        "answer",
-        "Final ",
-        ":",
-        "=",
-        " ",
-        "\n",
-        "*",
-        "-",
-        "(",
-        ")",
-        "$",
-        "%",
-        ",",
-        ".",
-        "1",
-        "23",
-        "e6",
-        "million",
-    ]
-)
+WORDS = ["answer", "Final ", "million", "23", "e6", *":= \n*-()$%,.1"]
+PIECES = st.sampled_from(WORDS)
 
 
 @given(st.lists(PIECES, max_size=25).map("".join), st.text(max_size=20))

@@ -16,6 +16,8 @@ from remeasure.tables.markdown_text import (
 )
 from remeasure.tables.settings import TableSettings
 
+_PLURALS = {"arm": "arms", "model": "models", "bench": "benches"}
+
 
 def _sides(contrast: Contrast, settings: TableSettings) -> list[str]:
     return [
@@ -137,7 +139,7 @@ def differences(contrasts: Sequence[Contrast], settings: TableSettings) -> list[
                 "Where lower is better, the sign is reversed: a negative difference favours the first."
             )
         said += filter(None, [more_in(settings, "contrasts")])
-        parts += [f"## Differences between {axis}s\n", " ".join(said) + "\n"]
+        parts += [f"## Differences between {_PLURALS[axis]}\n", " ".join(said) + "\n"]
         parts += filter(None, [_explained(here, settings)])
         parts += [contrast_table(main, axis, settings)] if main else []
         parts += ["Other metrics:\n"] if main and other else []
