@@ -44,7 +44,7 @@ class Paired:
 
 @dataclass(frozen=True)
 class Contrast:
-    """One arm, model or bench against another under one metric; values as scores are, None where undefined."""
+    """An arm, model or bench against another under one metric; values as scores are, None where undefined."""
 
     metric: str
     is_headline: bool
@@ -160,8 +160,12 @@ def pairs(cells: Mapping[CellKey, Cell], settings: TableSettings) -> list[Compar
     return list(found.values())
 
 
+def _any_of(cells: Mapping[CellKey, Cell], bench: str) -> Cell | None:
+    return next((cell for key, cell in cells.items() if key.bench == bench), None)
+
+
 def check_same_units(cells: Mapping[CellKey, Cell], settings: TableSettings) -> None:
-    """Check that benches that are compared have the same units; arms and models have those of their bench.
+    """Check that benches that are compared have the same units, as cells of one bench always have.
 
     Raises:
         RemeasureError: they have not; differences would not be of pairs.
@@ -169,11 +173,8 @@ def check_same_units(cells: Mapping[CellKey, Cell], settings: TableSettings) -> 
     for pair in settings.contrasts:
         if pair.axis != "bench":
             continue
-        sides = [
-            [cell for key, cell in cells.items() if key.bench == name] for name in (pair.first, pair.second)
-        ]
-        if all(sides) and sides[0][0].units_sha256 != sides[1][0].units_sha256:
-            one, other = sides[0][0], sides[1][0]
+        one, other = (_any_of(cells, bench) for bench in (pair.first, pair.second))
+        if one and other and one.units_sha256 != other.units_sha256:
             raise RemeasureError(
                 f"{one.graded_path} and {other.graded_path}: benches {pair.first} ({one.score.n} items) and "
                 f"{pair.second} ({other.score.n}) are compared and have different items; ask both the same "

@@ -16,6 +16,8 @@ from remeasure.tables.markdown_text import (
 )
 from remeasure.tables.settings import TableSettings
 
+_PLURALS = {"arm": "arms", "model": "models", "bench": "benches"}
+
 
 def _sides(contrast: Contrast, settings: TableSettings) -> list[str]:
     return [
@@ -28,6 +30,11 @@ def _called(contrast: Contrast) -> str | None:
     return contrast.pair.title or contrast.pair.name
 
 
+def shows_wald(contrasts: Sequence[Contrast]) -> bool:
+    """Return whether Wald's interval stands beside the bootstrap's: where benches are compared."""
+    return any(one.axis == "bench" and one.published.is_binary for one in contrasts)
+
+
 def contrast_table(contrasts: Sequence[Contrast], axis: str, settings: TableSettings) -> str:
     """Return one line per difference between two values of an axis.
 
@@ -35,6 +42,7 @@ def contrast_table(contrasts: Sequence[Contrast], axis: str, settings: TableSett
     """
     fixed = [name for name in axes_of(settings) if name != axis]
     several = len(settings.metrics) > 1
+    walds = shows_wald(contrasts)
     named = all(_called(contrast) for contrast in contrasts)
     rows = [
         [
@@ -43,6 +51,7 @@ def contrast_table(contrasts: Sequence[Contrast], axis: str, settings: TableSett
             *([settings.metric(contrast.metric).directed] if several else []),
             points(contrast.published.difference, contrast.metric, settings),
             span(contrast.published.interval, contrast.metric, settings),
+            *([span(contrast.published.wald, contrast.metric, settings)] if walds else []),
             f"{contrast.published.n_pairs:,}",
             f"{contrast.published.n_higher} : {contrast.published.n_lower}",
             p_value(contrast.mcnemar_p),
@@ -61,6 +70,7 @@ def contrast_table(contrasts: Sequence[Contrast], axis: str, settings: TableSett
     header += [
         "Points" if units == {"percent"} else "Difference",
         "95 % interval",
+        *(["Wald 95 %"] if walds else []),
         "Pairs",
         "Higher : lower",
         "McNemar p",
@@ -117,6 +127,11 @@ def differences(contrasts: Sequence[Contrast], settings: TableSettings) -> list[
         said = [
             f"On the same units, published reading; bootstrap over groups of units that belong together, "
             f"{', '.join(tests)}, Holm over {family}.",
+            *(
+                ["*Wald*: as if each pair were independent of the others; the bootstrap is ours."]
+                if shows_wald(here)
+                else []
+            ),
             "*Dropped*: units that one side has not in the strict denominator.",
         ]
         if any(settings.metric(contrast.metric).better == "low" for contrast in [*main, *other]):
@@ -124,7 +139,7 @@ def differences(contrasts: Sequence[Contrast], settings: TableSettings) -> list[
                 "Where lower is better, the sign is reversed: a negative difference favours the first."
             )
         said += filter(None, [more_in(settings, "contrasts")])
-        parts += [f"## Differences between {axis}s\n", " ".join(said) + "\n"]
+        parts += [f"## Differences between {_PLURALS[axis]}\n", " ".join(said) + "\n"]
         parts += filter(None, [_explained(here, settings)])
         parts += [contrast_table(main, axis, settings)] if main else []
         parts += ["Other metrics:\n"] if main and other else []
