@@ -131,7 +131,20 @@ def in_order(kinds: Iterable[str]) -> list[str]:
 
 def failed(item_id: str, response: Response, reply: Response | None) -> Iterator[Failed]:
     """Yield what failed about one item: the reader's answer, the judge's reply to it."""
-    for role, found in (("reader", response), ("judge", reply)):
-        kind = kind_of(found) if found is not None else None
-        if kind is not None:
-            yield Failed(item_id=item_id, role=role, kind=kind, error=found.error)
+    kind = kind_of(response)
+    if kind is not None:
+        yield Failed(item_id=item_id, role="reader", kind=kind, error=response.error)
+    if reply is not None:
+        yield from failed_reply(item_id, reply)
+
+
+def failed_reply(item_id: str, reply: Response) -> Iterator[Failed]:
+    """Yield what failed about a judge's reply.
+
+    Args:
+        item_id: of the item, or of a further question about it (``building.further_id``).
+        reply: what came back.
+    """
+    kind = kind_of(reply)
+    if kind is not None:
+        yield Failed(item_id=item_id, role="judge", kind=kind, error=reply.error)

@@ -15,7 +15,7 @@ from remeasure.aligned import Aligned
 from remeasure.building import further_id
 from remeasure.errors import RemeasureError
 from remeasure.graders import MetricName, Unit, UnitGrader
-from remeasure.records import Graded, Item, Metric, Number, Ranked, Reading, Response, Score, Status
+from remeasure.records import Failed, Graded, Item, Metric, Number, Ranked, Reading, Response, Score, Status
 from remeasure.text import strip_thinking
 
 _TOGETHER = 32
@@ -83,9 +83,10 @@ class Scores:
         self.weights.append(1 if weight is None else weight)
         self.is_weighted |= weight is not None
 
-    def scored(self, *, shares: bool) -> means.Scored:
-        """Return what their mean is taken of; ``shares``: whether the scores are shares."""
-        return means.Scored(self.values, self.groups, self.weights if self.is_weighted else None, shares)
+    def scored(self, metric: MetricName) -> means.Scored:
+        """Return what the mean of a metric is taken of."""
+        weights = self.weights if self.is_weighted else None
+        return means.Scored(self.values, self.groups, weights, metric.kind == "share", metric.per_group)
 
 
 def scores_of(reading: Reading, headline: str) -> dict[str, float | None]:
@@ -238,11 +239,7 @@ def grade_all(
     grade = grader.begin(options)
     for unit in _foreseen(units(grader, items, responses, judge, thinking=thinking), grade):
         graded = grade(unit)
-        lost = [
-            one
-            for item, response, reply in zip(unit.items, unit.responses, unit.judge, strict=True)
-            for one in failing.failed(item.item_id, response, reply)
-        ]
+        lost = list(_failed(unit))
         graded = structs.replace(graded, failed=tuple(lost)) if lost else graded
         if judge is not None and None in unit.judge and _needs_judge(graded):
             raise RemeasureError(
@@ -261,9 +258,29 @@ def _foreseen(cell: Iterator[Unit], grade: Callable[[Unit], Graded]) -> Iterator
     if foresee is None:
         yield from cell
         return
-    while together := list(islice(cell, _TOGETHER)):
+    for together in _groups(cell) if getattr(grade, "by_group", False) else _batches(cell):
         foresee(together)
         yield from together
+
+
+def _batches(cell: Iterator[Unit]) -> Iterator[list[Unit]]:
+    while together := list(islice(cell, _TOGETHER)):
+        yield together
+
+
+def _groups(cell: Iterator[Unit]) -> Iterator[list[Unit]]:
+    """Yield the units of each group together; those of a conversation stand next to each other."""
+    for _, together in groupby(cell, key=lambda unit: unit.items[0].group):
+        yield list(together)
+
+
+def _failed(unit: Unit) -> Iterator[Failed]:
+    """Yield what failed of a unit: answers, the judge's verdicts, its replies to further questions."""
+    for place, (item, response, reply) in enumerate(zip(unit.items, unit.responses, unit.judge, strict=True)):
+        yield from failing.failed(item.item_id, response, reply)
+        further = unit.further[place] if unit.further else {}
+        for name, found in further.items():
+            yield from failing.failed_reply(further_id(item.item_id, name), found)
 
 
 def _needs_judge(graded: Graded) -> bool:
@@ -279,11 +296,11 @@ def _numbers(
         for metric, readings in tally.scores.items()
         for reading, found in readings.items()
     }
-    sets = [found.scored(shares=named[metric].kind == "share") for (metric, _), found in scores.items()]
+    sets = [found.scored(named[metric]) for (metric, _), found in scores.items()]
     drawn = means.means_with_intervals(sets, n_resamples=bootstrap.n, seed=bootstrap.seed)
     return {
-        place: Number(value=one.mean, n=sum(found.weights), interval=one.interval, interval_method=one.method)
-        for (place, found), one in zip(scores.items(), drawn, strict=True)
+        place: Number(value=one.mean, n=scored.n, interval=one.interval, interval_method=one.method)
+        for place, scored, one in zip(scores, sets, drawn, strict=True)
     }
 
 

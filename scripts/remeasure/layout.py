@@ -72,6 +72,7 @@ def of_table(
                 "kind": metric.kind,
                 "shows_n": metric.shows_n,
                 "if_none": metric.if_none,
+                "per_group": metric.per_group,
             }
             for metric in metrics.values()
         ],

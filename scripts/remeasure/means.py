@@ -29,6 +29,25 @@ class Scored(NamedTuple):
     """Shape (n,), above 0: how often each score counts; None for once."""
     shares: bool = True
     """Whether the scores are shares."""
+    per_group: bool = False
+    """Whether the mean is that of the groups' means, each group counted once; such scores have no weights."""
+
+    @property
+    def n(self) -> int:
+        """What the mean rests on: the scores, or what their weights add up to, or the groups."""
+        if self.per_group:
+            return len(set(self.groups))
+        return len(self.scores) if self.weights is None else int(sum(self.weights))
+
+    def by_group(self) -> "Scored":
+        """Return the scores that the mean is taken of: one per group, in order of first sight, or these."""
+        if not self.per_group:
+            return self
+        together: dict[Hashable, list[float]] = {}
+        for score, group in zip(self.scores, self.groups, strict=True):
+            together.setdefault(group, []).append(score)
+        found = [math.fsum(scores) / len(scores) for scores in together.values()]
+        return Scored(found, list(together), shares=self.shares)
 
 
 def mean_with_interval(
@@ -54,7 +73,7 @@ def means_with_intervals(sets: Sequence[Scored], *, n_resamples: int, seed: int)
     between 0 and 1. Where all groups have the same rate of 0 or 1, a bootstrap would claim certainty: then
     Wilson with the number of groups as n. Scores that are no shares, and weighted ones, have a bootstrap or,
     where all are alike, none. Scores of 0 and 1 are resampled by kinds of groups (``stats.bootstrap_mean``),
-    others share their draws (``resampling``).
+    others share their draws (``resampling``). Where each group counts once, the groups' means are the scores.
 
     Args:
         sets: the scores.
@@ -63,7 +82,7 @@ def means_with_intervals(sets: Sequence[Scored], *, n_resamples: int, seed: int)
     """
     found: list[MeanInterval] = []
     waiting: list[tuple[int, resampling.Sums]] = []
-    for one in sets:
+    for one in (given.by_group() for given in sets):
         known, waits = _without_draws(one, n_resamples, seed)
         if waits:
             scores = np.asarray(one.scores, dtype=np.float64)

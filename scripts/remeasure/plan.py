@@ -530,6 +530,7 @@ class Plan(CalibrationPlan):
             **found,
             "blocks": table_facts.with_anchors(self, table, name, found["blocks"]),
             "facts": table_facts.of_table(self, run, name, cells),
+            "stands_for": {reader: list(others) for reader, others in here.stands_for.items()},
             "left_out": self.left_out(run, name),
             "not_comparable": self._not_comparable(run, name),
             "bootstrap": self._bootstrap(name),

@@ -134,6 +134,9 @@ class StudyRun(Settings, kw_only=True):
     """SQL WHERE over the documents of a database, for every search of a system."""
     compare: list[tuple[str, str]] = []
     """Pairs of readers whose difference is shown: first minus second."""
+    stands_for: dict[str, list[str]] = {}
+    """Readers of this run to those of the published table whose values they are shown beside, the first that
+    has the value; a reader's own published value comes before."""
     judge: str | None = None
     prompts: str
     question_set: str = "test"
@@ -500,6 +503,8 @@ def _check_run(run: Run, path: Path) -> None:
         place = f"{path}: studies.{name}"
         for bench, dataset in study.dataset_of_bench.items():
             _known("dataset", dataset, run.datasets, f"{place}.dataset_of_bench.{bench}")
+        for reader in study.stands_for:
+            _known("reader", reader, study.models, f"{place}.stands_for")
         for cell, readers in study.readers_of.items():
             for reader in readers:
                 _known("reader", reader, study.models, f"{place}.readers_of.{cell}")

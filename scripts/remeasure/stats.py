@@ -136,6 +136,49 @@ def mcnemar_exact(n_only_ours: int, n_only_theirs: int) -> float:
     return min(1.0, 2 * float(np.exp(logs).sum()))
 
 
+def paired_wald(
+    n_only_ours: int, n_only_theirs: int, n_pairs: int, confidence: float = CONFIDENCE
+) -> Interval | None:
+    """Return Wald's interval of the difference of two rates over the same items; pairs are independent.
+
+    Args:
+        n_only_ours: pairs that only the first got right.
+        n_only_theirs: pairs that only the second got right.
+        n_pairs: all pairs.
+        confidence: coverage, between 0 and 1.
+
+    Returns:
+        Lower and upper bound, shares; None for no pairs.
+
+    Edges:
+        Without discordant pairs it has no width.
+
+    Source:
+        Standard error sqrt(b + c - (b - c)^2 / n) / n; RAG card, section 3.7. It takes no account of items
+        that belong together: the clustered bootstrap beside it does.
+    """
+    if n_pairs == 0:
+        return None
+    z = NormalDist().inv_cdf(0.5 + confidence / 2)
+    balance = n_only_ours - n_only_theirs
+    error = math.sqrt(n_only_ours + n_only_theirs - balance * balance / n_pairs) / n_pairs
+    return balance / n_pairs - z * error, balance / n_pairs + z * error
+
+
+def lower_bound(share: float, n: int, n_all: int) -> float | None:
+    """Return what a share of some items is at least over all: those that are missing count as failures.
+
+    Args:
+        share: of the ``n`` items that were counted, 0 to 1.
+        n: items that were counted.
+        n_all: items that there are.
+
+    Edges:
+        None for no items.
+    """
+    return share * n / n_all if n_all else None
+
+
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
     """Return Holm's adjusted p values, in the order given; None stays None and is not in the family.
 

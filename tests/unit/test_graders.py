@@ -123,6 +123,9 @@ def test_every_grader_names_its_version():
         "ranked_list@1",
         "judge_ranked_list@1",
         "judge_rubric@1",
+        "ranked_documents@1",
+        "judge_rag_answer@1",
+        "number_match@1",
     }
 
 

@@ -17,6 +17,7 @@ SCORES: dict[str, float | None] = {
     "hit_first": 1.0,
     "hit_later": 0.0,
     "miss": 0.0,
+    "search_failed": 0.0,
     "parse_failed": 0.0,
     "unreadable": 0.0,
     "judge_failed": None,
@@ -27,10 +28,11 @@ SCORES: dict[str, float | None] = {
 
 ``correct_empty``: an empty answer equals a gold answer that normalises to nothing (the original's trap).
 ``hit_first``, ``hit_later``, ``miss``: where the right answer stands in a ranked list; what scores is its
-head.
+head, or the precision of the whole list. ``search_failed``: there is no list; it stays in the mean.
 ``parse_failed``: the reader's reply is no list; the reader's fault, so it counts as wrong.
 ``unreadable``: the reader's reply shows no choice; the reader's fault, so it counts as wrong.
-``judge_unreadable``, ``judge_failed``: the judge's fault, so the item is not counted.
+``judge_unreadable``, ``judge_failed``: the judge's fault, so the item is not counted; where a published
+protocol counts it as wrong, its reading says so.
 ``ungraded``: there is no answer to grade.
 """
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from remeasure import means, stats
 from remeasure.tables import wide
-from remeasure.tables.inputs import PUBLISHED, STRICT, Cell
+from remeasure.tables.inputs import PUBLISHED, STRICT, Cell, group_means
 from remeasure.tables.settings import CellKey, NumberKey, TableSettings
 
 MACRO = "(macro average)"
@@ -75,17 +75,22 @@ def _scored(cell: Cell, metric: str, chosen: np.ndarray, settings: TableSettings
         groups=cell.groups[known].tolist(),
         weights=None if weights is None else weights[known].tolist(),
         shares=settings.metric(metric).kind == "share",
+        per_group=settings.metric(metric).per_group,
     )
 
 
-def _part(cell: Cell, key: NumberKey, stratum: str, place: int, number: means.MeanInterval) -> Part:
+def _part(
+    cell: Cell, key: NumberKey, stratum: str, place: int, number: means.MeanInterval, per_group: bool
+) -> Part:
     found = cell.strata[stratum]
     chosen = found.codes == place
 
     def mean(reading: str) -> tuple[float | None, int]:
+        values = cell.scores[key.metric][reading][chosen]
+        if per_group:
+            return _mean(group_means(values, cell.groups[chosen])[0], None)
         weights = cell.weights_of(key.metric, reading)
-        own = None if weights is None else weights[chosen]
-        return _mean(cell.scores[key.metric][reading][chosen], own)
+        return _mean(values, None if weights is None else weights[chosen])
 
     value_strict, n_strict = mean(STRICT)
     return Part(
@@ -144,7 +149,10 @@ def _parts_of(cell: Cell, keys: Sequence[NumberKey], settings: TableSettings) ->
     numbers = dict(zip(asked, drawn, strict=True))
     for key in keys:
         for stratum, order in orders.items():
-            here = [_part(cell, key, stratum, level, numbers[key, stratum, level]) for level in order]
+            per_group = settings.metric(key.metric).per_group
+            here = [
+                _part(cell, key, stratum, level, numbers[key, stratum, level], per_group) for level in order
+            ]
             if stratum in settings.averaged:
                 yield _macro(here)
             yield from here

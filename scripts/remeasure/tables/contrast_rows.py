@@ -27,10 +27,13 @@ COLUMNS = (
     "n_lower",
     "n_only_arm",
     "n_only_model",
+    "n_only_bench",
     "n_only_against",
     "mcnemar_p",
     "sign_p",
     "holm_p",
+    "low_wald",
+    "high_wald",
     "difference_strict",
     "low_strict",
     "high_strict",
@@ -69,7 +72,8 @@ def row(contrast: Contrast, settings: TableSettings) -> dict[str, Any]:
     metric, here, strict = contrast.metric, contrast.published, contrast.strict
     low, high = here.interval or (None, None)
     low_strict, high_strict = strict.interval or (None, None)
-    only = {"n_only_arm": None, "n_only_model": None, "n_only_against": None}
+    low_wald, high_wald = here.wald or (None, None)
+    only = dict.fromkeys(("n_only_arm", "n_only_model", "n_only_bench", "n_only_against"))
     if here.is_binary:
         only |= {f"n_only_{contrast.axis}": here.n_higher, "n_only_against": here.n_lower}
     return {
@@ -95,6 +99,8 @@ def row(contrast: Contrast, settings: TableSettings) -> dict[str, Any]:
         "mcnemar_p": significant(contrast.mcnemar_p),
         "sign_p": significant(contrast.sign_p),
         "holm_p": significant(contrast.holm_p),
+        "low_wald": settings.written(low_wald, metric),
+        "high_wald": settings.written(high_wald, metric),
         "difference_strict": settings.written(strict.difference, metric),
         "low_strict": settings.written(low_strict, metric),
         "high_strict": settings.written(high_strict, metric),

@@ -1,4 +1,4 @@
-"""Differences between arms or models on the same units."""
+"""Differences between arms, models or benches on the same units."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from remeasure import resampling, stats
-from remeasure.tables.inputs import PUBLISHED, STRICT, Cell
+from remeasure.errors import RemeasureError
+from remeasure.tables.inputs import PUBLISHED, STRICT, Cell, group_means
 from remeasure.tables.settings import CellKey, Pair, TableSettings
 from remeasure.tables.wide import first_time
 
@@ -31,6 +32,11 @@ class Paired:
     interval: stats.Interval | None = None
 
     @property
+    def wald(self) -> stats.Interval | None:
+        """Wald's interval for pairs of 0 and 1, as if each pair were independent of the others."""
+        return stats.paired_wald(self.n_higher, self.n_lower, self.n_pairs) if self.is_binary else None
+
+    @property
     def p(self) -> float | None:
         """The exact two-sided p of the units that differ; of scores of 0 and 1 that is McNemar's test."""
         return stats.mcnemar_exact(self.n_higher, self.n_lower) if self.n_pairs else None
@@ -38,7 +44,7 @@ class Paired:
 
 @dataclass(frozen=True)
 class Contrast:
-    """One arm or model against another under one metric; values as scores are, None where undefined."""
+    """An arm, model or bench against another under one metric; values as scores are, None where undefined."""
 
     metric: str
     is_headline: bool
@@ -83,7 +89,10 @@ class Compared(NamedTuple):
 def scores_of(
     ours: Cell, theirs: Cell, metric: str, reading: str
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None, np.ndarray | None]:
-    """Return where both have a score, both scores there, and both weights there or None."""
+    """Return where both have a score, both scores there, and both weights there or None.
+
+    Cells of two benches have the same units (``check_same_units``), so that places are pairs in all cases.
+    """
     first, second = ours.scores[metric][reading], theirs.scores[metric][reading]
     both = ~(np.isnan(first) | np.isnan(second))
     weights = [cell.weights_of(metric, reading) for cell in (ours, theirs)]
@@ -103,14 +112,18 @@ def pair_up(
         (kinds of groups are drawn), all others share their draws.
     """
     both, first, second, own, other = scores_of(ours, theirs, metric, reading)
-    groups = ours.groups[both].tolist()
+    numbers = ours.groups[both]
+    if settings.metric(metric).per_group:
+        # Each group counts once: pairs are the groups' means over the units that both have.
+        (first, _), (second, numbers) = (group_means(side, numbers) for side in (first, second))
+    groups = numbers.tolist()
     n_pairs = len(groups)
     weighted = own is not None and other is not None
     binary = not weighted and bool(np.isin(np.concatenate([first, second]), (0.0, 1.0)).all())
     found = Paired(
         difference=None,
         n_pairs=n_pairs,
-        n_dropped=len(both) - n_pairs,
+        n_dropped=int((~both).sum()),
         n_groups=len(set(groups)),
         n_higher=int((first > second).sum()),
         n_lower=int((first < second).sum()),
@@ -136,6 +149,7 @@ def pairs(cells: Mapping[CellKey, Cell], settings: TableSettings) -> list[Compar
     """Return every comparison that the table has both cells of, of the first time that models are asked."""
     found: dict[tuple[str, CellKey, CellKey], Compared] = {}
     first_cells = first_time(cells)
+    check_same_units(first_cells, settings)
     for bench in dict.fromkeys(key.bench for key in first_cells):
         for pair in settings.contrasts:
             for key in first_cells:
@@ -144,6 +158,28 @@ def pairs(cells: Mapping[CellKey, Cell], settings: TableSettings) -> list[Compar
                 if key.bench == bench and first in first_cells and second in first_cells:
                     found[pair.axis, first, second] = Compared(pair, first, second)
     return list(found.values())
+
+
+def _any_of(cells: Mapping[CellKey, Cell], bench: str) -> Cell | None:
+    return next((cell for key, cell in cells.items() if key.bench == bench), None)
+
+
+def check_same_units(cells: Mapping[CellKey, Cell], settings: TableSettings) -> None:
+    """Check that benches that are compared have the same units, as cells of one bench always have.
+
+    Raises:
+        RemeasureError: they have not; differences would not be of pairs.
+    """
+    for pair in settings.contrasts:
+        if pair.axis != "bench":
+            continue
+        one, other = (_any_of(cells, bench) for bench in (pair.first, pair.second))
+        if one and other and one.units_sha256 != other.units_sha256:
+            raise RemeasureError(
+                f"{one.graded_path} and {other.graded_path}: benches {pair.first} ({one.score.n} items) and "
+                f"{pair.second} ({other.score.n}) are compared and have different items; ask both the same "
+                "questions (`dataset_of_bench`, `items_per_bench`, `items`), or take the contrast out"
+            )
 
 
 def compare(

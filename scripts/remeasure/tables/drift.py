@@ -11,7 +11,7 @@ from remeasure import repeats
 from remeasure.tables import contrasts
 from remeasure.tables.contrast_rows import unit_of
 from remeasure.tables.csv_text import decimals
-from remeasure.tables.inputs import PUBLISHED, STRICT, Cell
+from remeasure.tables.inputs import PUBLISHED, STRICT, Cell, group_means
 from remeasure.tables.settings import CellKey, Pair, TableSettings
 
 TINY = 1e-12
@@ -128,7 +128,23 @@ def _changed(scores: Sequence[np.ndarray]) -> int:
     return int((np.ptp(np.stack(scores), axis=0) > TINY).sum())
 
 
-def of_pair(sides: tuple[Sequence[Cell], Sequence[Cell]], metric: str, reading: str, pair: Pair) -> Drift:
+def _value(cell: Cell, metric: str, reading: str, known: np.ndarray, per_group: bool) -> float:
+    """Return the mean over some units of a cell, or over their groups."""
+    scores = cell.scores[metric][reading][known]
+    if per_group:
+        return _mean(group_means(scores, cell.groups[known])[0], None)
+    weights = cell.weights_of(metric, reading)
+    return _mean(scores, None if weights is None else weights[known])
+
+
+def of_pair(
+    sides: tuple[Sequence[Cell], Sequence[Cell]],
+    metric: str,
+    reading: str,
+    pair: Pair,
+    *,
+    per_group: bool = False,
+) -> Drift:
     """Return how far two cells and their difference drift.
 
     Args:
@@ -136,20 +152,15 @@ def of_pair(sides: tuple[Sequence[Cell], Sequence[Cell]], metric: str, reading: 
         metric: name.
         reading: published or strict.
         pair: what is compared.
+        per_group: whether the metric is the mean of the groups' means.
     """
     first = sides[0][0]
     scores = [[cell.scores[metric][reading] for cell in side] for side in sides]
     known = ~np.isnan(np.stack([one for side in scores for one in side])).any(axis=0)
-    values = []
-    for side, cells in zip(scores, sides, strict=True):
-        weights = [cell.weights_of(metric, reading) for cell in cells]
-        values.append(
-            tuple(
-                _mean(one[known], None if own is None else own[known])
-                for one, own in zip(side, weights, strict=True)
-                if known.any()
-            )
-        )
+    values = [
+        tuple(_value(cell, metric, reading, known, per_group) for cell in side if known.any())
+        for side in sides
+    ]
     return Drift(
         metric=metric,
         is_headline=metric == first.score.headline,
@@ -188,7 +199,8 @@ def of_table(cells: Mapping[CellKey, Cell], settings: TableSettings) -> list[Dri
         for metric in settings.metrics:
             if all(metric.name in cell.scores for side in sides for cell in side):
                 found[metric.name] += [
-                    of_pair(sides, metric.name, reading, one.pair) for reading in (PUBLISHED, STRICT)
+                    of_pair(sides, metric.name, reading, one.pair, per_group=metric.per_group)
+                    for reading in (PUBLISHED, STRICT)
                 ]
     together = [drift for here in found.values() for drift in here]
     return sorted(together, key=lambda drift: not drift.is_headline)

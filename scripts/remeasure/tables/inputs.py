@@ -4,7 +4,7 @@ import hashlib
 import math
 from array import array
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -152,13 +152,19 @@ class _Columns:
 Found = dict[str, dict[str, np.ndarray]]
 
 
-def load_cell(score_path: Path, graded_path: Path, if_none: Mapping[str, float | None] | None = None) -> Cell:
+def load_cell(
+    score_path: Path,
+    graded_path: Path,
+    if_none: Mapping[str, float | None] | None = None,
+    per_group: Collection[str] = (),
+) -> Cell:
     """Read a cell and check that each of its numbers is the mean of its graded units.
 
     Args:
         score_path: ``score.json``.
         graded_path: ``graded.jsonl``.
         if_none: by metric what the original says where nothing is in the denominator.
+        per_group: metrics that are means of the groups' means.
 
     Raises:
         RemeasureError: the two files do not belong together.
@@ -169,7 +175,7 @@ def load_cell(score_path: Path, graded_path: Path, if_none: Mapping[str, float |
         columns.add(line, score.headline)
     scores: Found = {}
     weights: Found = {}
-    problem = _problem(score, columns, if_none or {}, scores, weights)
+    problem = _problem(score, columns, if_none or {}, per_group, scores, weights)
     if problem:
         raise RemeasureError(
             f"{score_path}: {problem}: it does not follow from {graded_path}; delete both and rerun, they "
@@ -194,7 +200,12 @@ def load_cell(score_path: Path, graded_path: Path, if_none: Mapping[str, float |
 
 
 def _problem(
-    score: Score, columns: _Columns, if_none: Mapping[str, float | None], scores: Found, weights: Found
+    score: Score,
+    columns: _Columns,
+    if_none: Mapping[str, float | None],
+    per_group: Collection[str],
+    scores: Found,
+    weights: Found,
 ) -> str:
     """Say what in a score does not follow from the graded units, or nothing; fill in scores and weights."""
     if columns.n != score.n:
@@ -218,7 +229,8 @@ def _problem(
             values = columns.of(name, reading)
             own = columns.weights_of(name, reading)
             empty = if_none.get(name) if reading == PUBLISHED else None
-            wrong = "no scores" if values is None else _differs(number, values, own, empty)
+            groups = columns.groups.array if name in per_group else None
+            wrong = "no scores" if values is None else _differs(number, values, own, groups, empty)
             if wrong:
                 return f"{name}, {reading}: value {number.value} of {number.n}, found {wrong}"
             scores.setdefault(name, {})[reading] = values
@@ -228,8 +240,16 @@ def _problem(
     return f"{more[0][0]}, {more[0][1]}: not there, found {columns.n} units" if more else ""
 
 
-def _differs(number: Number, values: np.ndarray, weights: np.ndarray | None, if_none: float | None) -> str:
-    """Say what the scores give where it is not the number, or nothing."""
+def _differs(
+    number: Number,
+    values: np.ndarray,
+    weights: np.ndarray | None,
+    groups: np.ndarray | None,
+    if_none: float | None,
+) -> str:
+    """Say what the scores, or the means of their groups, give where it is not the number, or nothing."""
+    if groups is not None:
+        values, weights = group_means(values, groups)[0], None
     known = ~np.isnan(values)
     scores = values[known]
     own = np.ones(len(scores)) if weights is None else weights[known]
@@ -239,6 +259,22 @@ def _differs(number: Number, values: np.ndarray, weights: np.ndarray | None, if_
     mean = math.fsum(scores * own) / n if n else if_none
     same = mean is number.value if None in (mean, number.value) else abs(mean - number.value) <= 1e-9
     return "" if same and number.n == n else f"{mean} of {n}"
+
+
+def group_means(values: np.ndarray, groups: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the mean score of each group that has one.
+
+    Args:
+        values: shape (n,), NaN where there is no score.
+        groups: shape (n,), number of each score's group.
+
+    Returns:
+        Means, shape (k,), and the groups that they are of, ascending, shape (k,).
+    """
+    known = ~np.isnan(values)
+    found, places = np.unique(groups[known], return_inverse=True)
+    sums = np.bincount(places, weights=values[known], minlength=len(found))
+    return sums / np.bincount(places, minlength=len(found)), found
 
 
 def load(
@@ -261,8 +297,9 @@ def load(
         )
     found: dict[CellKey, Cell] = {}
     if_none = {metric.name: metric.if_none for metric in settings.metrics}
+    per_group = {metric.name for metric in settings.metrics if metric.per_group}
     for path in score_paths:
-        cell = load_cell(path, graded[path.parent], if_none)
+        cell = load_cell(path, graded[path.parent], if_none, per_group)
         if cell.key in found:
             raise RemeasureError(
                 f"{path}: cell {settings.name(cell.key)} was given already: {found[cell.key].score_path}; "

@@ -28,6 +28,11 @@ def _called(contrast: Contrast) -> str | None:
     return contrast.pair.title or contrast.pair.name
 
 
+def shows_wald(contrasts: Sequence[Contrast]) -> bool:
+    """Return whether Wald's interval stands beside the bootstrap's: where benches are compared."""
+    return any(one.axis == "bench" and one.published.is_binary for one in contrasts)
+
+
 def contrast_table(contrasts: Sequence[Contrast], axis: str, settings: TableSettings) -> str:
     """Return one line per difference between two values of an axis.
 
@@ -35,6 +40,7 @@ def contrast_table(contrasts: Sequence[Contrast], axis: str, settings: TableSett
     """
     fixed = [name for name in axes_of(settings) if name != axis]
     several = len(settings.metrics) > 1
+    walds = shows_wald(contrasts)
     named = all(_called(contrast) for contrast in contrasts)
     rows = [
         [
@@ -43,6 +49,7 @@ def contrast_table(contrasts: Sequence[Contrast], axis: str, settings: TableSett
             *([settings.metric(contrast.metric).directed] if several else []),
             points(contrast.published.difference, contrast.metric, settings),
             span(contrast.published.interval, contrast.metric, settings),
+            *([span(contrast.published.wald, contrast.metric, settings)] if walds else []),
             f"{contrast.published.n_pairs:,}",
             f"{contrast.published.n_higher} : {contrast.published.n_lower}",
             p_value(contrast.mcnemar_p),
@@ -61,6 +68,7 @@ def contrast_table(contrasts: Sequence[Contrast], axis: str, settings: TableSett
     header += [
         "Points" if units == {"percent"} else "Difference",
         "95 % interval",
+        *(["Wald 95 %"] if walds else []),
         "Pairs",
         "Higher : lower",
         "McNemar p",
@@ -117,6 +125,11 @@ def differences(contrasts: Sequence[Contrast], settings: TableSettings) -> list[
         said = [
             f"On the same units, published reading; bootstrap over groups of units that belong together, "
             f"{', '.join(tests)}, Holm over {family}.",
+            *(
+                ["*Wald*: as if each pair were independent of the others; the bootstrap is ours."]
+                if shows_wald(here)
+                else []
+            ),
             "*Dropped*: units that one side has not in the strict denominator.",
         ]
         if any(settings.metric(contrast.metric).better == "low" for contrast in [*main, *other]):

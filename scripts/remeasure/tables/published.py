@@ -1,13 +1,13 @@
 """Published values: what a paper prints, under which protocol, with which doubts."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from remeasure.errors import RemeasureError
 from remeasure.tables import csv_text
-from remeasure.tables.settings import NumberKey, TableSettings
+from remeasure.tables.settings import NumberKey, Place, TableSettings
 
 COLUMNS = (
     "table",
@@ -39,6 +39,8 @@ class Published(Struct, frozen=True, kw_only=True):
     noise: float | None
     """How far two runs of the authors lie apart, in ``unit``."""
     note: str
+    stands_in: str | None = None
+    """The model whose value this is, where it stands beside another one."""
 
 
 def _row(path: Path, number: int, row: dict[str, str]) -> Published:
@@ -90,8 +92,28 @@ def load(
     return found
 
 
+def _places(row: Place, column: Place, settings: TableSettings) -> Iterator[tuple[str | None, Place, Place]]:
+    """Yield where the published value of a number may stand: at its own place, then at those of stand-ins.
+
+    Yields:
+        The stand-in, null for none, and the row and the column.
+    """
+    yield None, row, column
+    for name in settings.stands_for.get((settings.fixed | row.at | column.at)["model"], ()):
+        there = {"model": name}
+        yield (
+            name,
+            *(
+                structs.replace(place, at=place.at | there) if "model" in place.at else place
+                for place in (row, column)
+            ),
+        )
+
+
 def of_numbers(path: Path, settings: TableSettings) -> dict[NumberKey, Published]:
     """Return the published values of a table's places; places that the paper does not have are left out.
+
+    A value of a stand-in (``stands_for`` of the run) is that of another reader, and says so.
 
     Raises:
         RemeasureError: as ``load``, or a value stands at a place of another metric.
@@ -100,14 +122,19 @@ def of_numbers(path: Path, settings: TableSettings) -> dict[NumberKey, Published
     found = {}
     for row in settings.rows:
         for column in settings.columns:
-            names = (settings.row_name(row), settings.column_name(column))
             key = settings.number_at(row, column)
-            if names not in printed:
-                continue
-            if printed[names].metric != key.metric:
-                raise RemeasureError(
-                    f"{path}: {settings.table} {names[0]} {names[1]} is of metric {printed[names].metric!r}, "
-                    f"expected {key.metric!r}; correct the line"
-                )
-            found[key] = printed[names]
+            for other, *places in _places(row, column, settings):
+                names = (settings.row_name(places[0]), settings.column_name(places[1]))
+                if names not in printed:
+                    continue
+                there = printed[names]
+                if there.metric != key.metric:
+                    raise RemeasureError(
+                        f"{path}: {settings.table} {names[0]} {names[1]} is of metric {there.metric!r}, "
+                        f"expected {key.metric!r}; correct the line"
+                    )
+                if other is not None:
+                    there = structs.replace(there, stands_in=other, reader=there.reader or other)
+                found[key] = there
+                break
     return found

@@ -53,6 +53,8 @@ class MetricTitle(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """Whether its denominator stands beside it in the wide table."""
     if_none: float | None = None
     """What the original says where nothing is in the denominator."""
+    per_group: bool = False
+    """Whether it is the mean over groups of their means, each group counted once."""
 
     @property
     def directed(self) -> str:
@@ -149,6 +151,8 @@ class TableSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Further protocol fields: ours and the published; those that differ are named."""
     shown_metrics: tuple[str, ...] = ()
     """The metrics that the page shows; none: all. Files have all."""
+    stands_for: dict[str, tuple[str, ...]] = {}
+    """Readers of the paper whose published values a reader is shown beside: the first that has the value."""
     left_out: tuple[str, ...] = ()
     """Readers that this computer cannot run."""
     blocks: tuple[BlockPlan, ...] = ()
