@@ -23,6 +23,7 @@ include: "rules/parts.smk"
 include: "rules/estimate.smk"
 include: "rules/grade.smk"
 include: "rules/audit.smk"
+include: "rules/calibrate.smk"
 include: "rules/tables.smk"
 
 
@@ -32,6 +33,11 @@ rule all:
     input:
         tables=[f"results/{table}.csv" for table in PLAN.tables()],
         judges=["results/judges.csv"] if PLAN.run(config["run"]).judge_agreement else [],
+        calibrations=lambda _: [
+            f"results/{table}.judges.csv"
+            for table in PLAN.tables()
+            if PLAN.is_calibrated(config["run"], table)
+        ],
 
 
 onstart:

@@ -116,3 +116,14 @@ use rule publish_table as publish_judges with:
         "results/logs/judges.log",
     benchmark:
         "results/logs/judges.benchmark.tsv"
+
+
+use rule publish_table as publish_calibration with:
+    input:
+        f"results/{config['run']}/tables/{{table}}.judges.csv",
+    output:
+        "results/{table}.judges.csv",
+    log:
+        "results/logs/{table}.judges.log",
+    benchmark:
+        "results/logs/{table}.judges.benchmark.tsv"

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import msgspec
 
-from remeasure import cli, items, jsonl, prompts, provenance, requests, studies
+from remeasure import cli, items, jsonl, prompts, provenance
 from remeasure.aligned import Aligned
-from remeasure.cells import JudgeCell, JudgeSettings
+from remeasure.calibration import asking
+from remeasure.cells import JudgeSettings
 from remeasure.errors import RemeasureError
 from remeasure.options import decode
-from remeasure.records import Graded, Item, Request, Response
+from remeasure.records import Graded, Response
 from remeasure.tables import agreement
 
 log = logging.getLogger("remeasure.build_agreement_requests")
@@ -23,22 +24,6 @@ class AgreementSettings(JudgeSettings, kw_only=True):
 
     study: str
     n_answers: int
-
-
-def request(
-    answer_id: str, item: Item, response: Response, settings: AgreementSettings, texts: dict[str, str]
-) -> Request:
-    """Return the request about one answer, worded as in the study's own judging."""
-    cell = JudgeCell(grader=settings.grader, gold=settings.gold, prompts=texts)
-    sampling = {name: getattr(settings.sampling, name) for name in settings.sampling.__struct_fields__}
-    body = requests.Body(
-        model=settings.model,
-        messages=studies.load(settings.study, "messages").judge_messages(item, response, cell),
-        max_tokens=settings.max_tokens,
-        thinking=settings.thinking,
-        **sampling,
-    )
-    return requests.make_request(answer_id, body)
 
 
 def open_cell(graded: Path, responses: Path) -> tuple[str, Iterator[tuple[Graded, Response]]]:
@@ -97,7 +82,10 @@ def work(args: argparse.Namespace) -> None:
     if len(chosen) < settings.n_answers:
         log.warning("only %d of %d wanted answers exist", len(chosen), settings.n_answers)
     texts = prompts.load(settings.prompts)
-    asked = (request(picked.answer_id, item, response, settings, texts) for picked, item, response in chosen)
+    asked = (
+        asking.request(picked.answer_id, item, response, settings, settings.study, texts)
+        for picked, item, response in chosen
+    )
     jsonl.write(args.picked, (picked for picked, _, _ in chosen))
     jsonl.write(args.out, asked)
     provenance.write_stage(

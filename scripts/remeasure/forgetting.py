@@ -138,4 +138,5 @@ def _tables(snakefile: Path, run: str) -> list[str]:
         t for t in plan.tables() if all(c.study in known for c in plan.cells_of(t)) and plan.cells_of(t, run)
     ]
     tables = [f"{table}.{part}" for table in whole for part in ("csv", "html")]
+    tables += [f"{table}.judges.csv" for table in whole if plan.is_calibrated(run, table)]
     return [*tables, *(["judges.csv"] if plan.run(run).judge_agreement else [])]

@@ -21,7 +21,9 @@ def published_run(copy: Path) -> str | None:
 
     Null for any other path, and where there is no such table.
     """
-    wide = copy.parent / f"{copy.name.partition('.')[0]}.csv"
+    # The comparison of a table's judges is a table of its own, which may be of another run.
+    own = copy.name.endswith(".judges.csv")
+    wide = copy if own else copy.parent / f"{copy.name.partition('.')[0]}.csv"
     if copy.parent.name != "results" or not wide.is_file():
         return None
     return wide.read_text(encoding="utf-8").rstrip().rpartition("\n")[2].rpartition(",")[2]

@@ -99,7 +99,7 @@ class Places:
         A model of the same name may be reached in another way in another run.
 
         Args:
-            role: reader, judge or agreement.
+            role: reader, judge, agreement or calibration.
         """
 
         def rest(_: str, run: Run) -> str:
@@ -113,6 +113,7 @@ class Places:
                 "reader": here and f"[^/]+/[^/]+/[^/]+/(?:{here}){repeats.PATTERN}/(?!judge/)",
                 "judge": judged and f"(?:{judged})/[^/]+/[^/]+/[^/]+/judge/",
                 "agreement": here and f"judges/(?:{here})/",
+                "calibration": here and f"calibration/[^/]+/(?:{here})/",
             }[role]
 
         return self._runs(rest)

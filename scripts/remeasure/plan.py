@@ -16,7 +16,7 @@ from remeasure import catalogue, graders, layout, prompts, reach, repeats, setti
 from remeasure.encoders import BACKENDS
 from remeasure.errors import RemeasureError, did_you_mean
 from remeasure.files import sha256_file
-from remeasure.plan_systems import SystemsPlan
+from remeasure.plan_calibration import CalibrationPlan
 from remeasure.settings import Cell, Corpus, Encoder, Run, Study, StudyRun
 
 # The seed of every bootstrap in every table.
@@ -25,7 +25,7 @@ BOOTSTRAP_SEED = 1
 PAGE_UNITS = 60
 
 
-class Plan(SystemsPlan):
+class Plan(CalibrationPlan):
     """All settings of the project, resolved on demand.
 
     Args:
@@ -451,6 +451,12 @@ class Plan(SystemsPlan):
         audit = self.audit(run)
         return self._estimate_judge(run, audit.study, audit.bench, judge) | {"n_answers": audit.n_answers}
 
+    def estimate_calibration(self, run: str, table: str, judge: str) -> dict[str, Any]:
+        """Settings of ``estimate_cost`` for a judge that a table's judge is compared with."""
+        study, bench = self.calibrated_study(run, table), self.calibrated_benches(run, table)[0]
+        n = self.calibration(run, table).n
+        return self._estimate_judge(run, study, bench, judge) | {"n_answers": n}
+
     # -- grading and tables --------------------------------------------------------------------------------
 
     def has_judge(self, run: str, study: str, bench: str) -> bool:
@@ -523,9 +529,15 @@ class Plan(SystemsPlan):
             "decimals": study.decimals,
             "notes": study.notes + here.notes,
             **found,
+<<<<<<< HEAD
             "stands_for": {reader: list(others) for reader, others in here.stands_for.items()},
             "blocks": table_facts.with_anchors(self, table, name, found["blocks"]),
             "facts": table_facts.of_table(self, run, name, cells),
+=======
+            "blocks": table_facts.with_anchors(self, table, name, found["blocks"]),
+            "facts": table_facts.of_table(self, run, name, cells),
+            "stands_for": {reader: list(others) for reader, others in here.stands_for.items()},
+>>>>>>> h7-g
             "left_out": self.left_out(run, name),
             "not_comparable": self._not_comparable(run, name),
             "bootstrap": self._bootstrap(name),

@@ -71,6 +71,8 @@ def _models(plan: "Plan", run: str, cells: tuple[Cell, ...]) -> Iterator[str]:
             yield plan.judge(run, cell.study)
     audit = plan.run(run).judge_agreement
     yield from audit.judges if audit else ()
+    for table in dict.fromkeys(cell.table for cell in cells):
+        yield from plan.calibration(run, table).judges if plan.is_calibrated(run, table) else ()
 
 
 def paths(plan: "Plan", run: str) -> Iterator[str]:

@@ -94,6 +94,20 @@ class Encoder(Settings, kw_only=True):
     """What its stages ask of a machine."""
 
 
+class Calibration(Settings, kw_only=True):
+    """On which stored answers judges are compared with the study's own judge, and with people."""
+
+    benches: Annotated[list[str], Meta(min_length=1)]
+    """Judged benches of one grader, whose answers are drawn from."""
+    n: Annotated[int, Meta(ge=2, le=100_000)] = 120
+    """Half that passed, half that failed, as far as there are."""
+    seed: Count = 1
+    judges: Annotated[list[str], Meta(min_length=1)]
+    """Models that are asked anew about every answer."""
+    labels: str | None = None
+    """The labelled sheet; null: nobody has labelled it yet."""
+
+
 class StudyRun(Settings, kw_only=True):
     """What one run says about one study."""
 
@@ -114,6 +128,8 @@ class StudyRun(Settings, kw_only=True):
     """Benches (``nq``) or cells (``nq/base``) that only some of the readers answer; none: it is left out."""
     dataset_of_bench: dict[str, str] = {}
     """The dataset of each bench, where the study's questions come from datasets; others are left out."""
+    calibration: Calibration | None = None
+    """How the judge is checked; null: it is not."""
     filter: str | None = None
     """SQL WHERE over the documents of a database, for every search of a system."""
     compare: list[tuple[str, str]] = []
@@ -499,6 +515,8 @@ def _check_run(run: Run, path: Path) -> None:
         _check_readers(study, run, place)
         for bench, corpus in study.corpus_of_bench.items():
             _known("corpus", corpus, run.corpora, f"{place}.corpus_of_bench.{bench}")
+        for judge in study.calibration.judges if study.calibration else ():
+            _known("model", judge, run.models, f"{place}.calibration.judges")
         for role, encoder in study.encoders.items():
             _known("encoder", encoder, run.encoders, f"{place}.encoders.{role}")
     for judge in run.judge_agreement.judges if run.judge_agreement else ():

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from remeasure import gaps, image_tree, lineage, parts, prompts
+from remeasure.calibrated import Calibrated
 from remeasure.encoders import BACKENDS
 from remeasure.places import Places
 from remeasure.plan import Plan
@@ -63,7 +64,7 @@ def _elsewhere(settings: dict[str, Any]) -> list[Any]:
     return [verified(path) for path in files if prompts.is_elsewhere(path)]
 
 
-class Wiring(Places):
+class Wiring(Places, Calibrated):
     """Input functions of the rules, over one plan."""
 
     def __init__(self, plan: Plan) -> None:
@@ -370,7 +371,8 @@ class Wiring(Places):
         known = self.plan.run(run).studies
         cells = {table: self.plan.cells_of(table) for table in self.plan.tables()}
         tables = [table for table in cells if all(cell.study in known for cell in cells[table])]
-        return self.estimated(run, tables) | self.estimated_judges(run)
+        checked = self.estimated_calibrations(run, tables)
+        return self.estimated(run, tables) | self.estimated_judges(run) | checked
 
     # -- verdicts and tables -------------------------------------------------------------------------------
 

@@ -93,7 +93,7 @@ def test_every_rule_that_the_cluster_profile_names_exists():
 def test_every_step_that_asks_a_model_on_a_node_is_told_before_its_time_limit():
     asking = {name for name in re.findall(r"^(?:use rule \w+ as|rule) (ask\w*)", all_code(), re.MULTILINE)}
     on_nodes = {name for name in asking if not name.endswith("_on_login")}
-    assert on_nodes == {"ask", "ask_shard", "ask_judge", "ask_agreement"}
+    assert on_nodes == {"ask", "ask_shard", "ask_judge", "ask_agreement", "ask_calibration"}
     assert set(SLURM["set-resources"]) == on_nodes
     # To the script, not to its shell alone (B:), two minutes before.
     assert list(SLURM["set-resources"].values()) == [{"slurm_extra": "--signal=TERM@120"}] * 4

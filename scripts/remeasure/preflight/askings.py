@@ -54,7 +54,25 @@ def askings(plan: Plan, run: str) -> list[Asking]:
     for judge in audit.judges if audit else ():
         folder, place = Path("results", run, "judges", judge), {"study": audit.study, "bench": audit.bench}
         found.append(_asking(f"judges/{judge}", folder, plan.agreement(run, judge), **place, arm=""))
+    for table in dict.fromkeys(cell.table for cell in plan.cells_in(run)):
+        found += _calibration(plan, run, table) if plan.is_calibrated(run, table) else []
     return found
+
+
+def _calibration(plan: Plan, run: str, table: str) -> list[Asking]:
+    """Return the request files of the judges that a table's judge is compared with."""
+    study, benches = plan.calibrated_study(run, table), plan.calibrated_benches(run, table)
+    return [
+        _asking(
+            f"calibration/{table}/{judge}",
+            Path("results", run, "calibration", table, judge),
+            plan.calibration_request(run, table, judge),
+            study=study,
+            bench=benches[0],
+            arm="",
+        )
+        for judge in plan.calibration(run, table).judges
+    ]
 
 
 def _asking(cell: str, folder: Path, settings: dict[str, Any], study: str, bench: str, arm: str) -> Asking:

@@ -31,16 +31,28 @@ BLOCKS: dict[str, dict[str, tuple[str, ...]]] = {
     CELLS: {
         "items": ("build_items", "build_items_as_job"),
         "ranking": ("search",),
-        "requests": ("build_requests", "build_requests_as_job", "build_agreement_requests"),
-        "answers": ("ask_shard", "ask", "ask_agreement"),
+        "requests": (
+            "build_requests",
+            "build_requests_as_job",
+            "build_agreement_requests",
+            "pick_answers",
+            "build_calibration_requests",
+        ),
+        "answers": ("ask_shard", "ask", "ask_agreement", "ask_calibration"),
         "judge": ("build_judge_requests", "ask_judge"),
         "grade": ("grade",),
     },
-    TABLES: {"table": ("make_table", "make_page", "make_agreement")},
+    TABLES: {"table": ("make_table", "make_page", "make_agreement", "make_calibration")},
 }
 # The rules that ask, and the rules that write what they ask.
-ASKING = ("ask", "ask_judge", "ask_agreement")
-WRITING = ("build_requests", "build_requests_as_job", "build_judge_requests", "build_agreement_requests")
+ASKING = ("ask", "ask_judge", "ask_agreement", "ask_calibration")
+WRITING = (
+    "build_requests",
+    "build_requests_as_job",
+    "build_judge_requests",
+    "build_agreement_requests",
+    "build_calibration_requests",
+)
 # A list of images belongs to all cells of its study, whose name is the rule's.
 _LISTING = "index_"
 _PLACE = ("study", "bench", "arm", "model")
@@ -76,7 +88,8 @@ def tables(plan: Plan, run: str) -> list[str]:
     found = [
         t for t in plan.tables() if all(c.study in known for c in plan.cells_of(t)) and plan.cells_of(t, run)
     ]
-    return found + ([JUDGES] if plan.run(run).judge_agreement else [])
+    checked = [f"{table}.{JUDGES}" for table in found if plan.is_calibrated(run, table)]
+    return found + checked + ([JUDGES] if plan.run(run).judge_agreement else [])
 
 
 def steps(plan: Plan, rules: RuleFiles, run: str, only: str | None = None) -> list[Step]:
@@ -101,12 +114,17 @@ def steps(plan: Plan, rules: RuleFiles, run: str, only: str | None = None) -> li
     files = {path: None for path in plan.sources(run) if path not in _brought(plan)}
     behind: dict[str, tuple[str, ...]] = {}
     for table in chosen:
-        paths = _judges(plan, rules, run) if table == JUDGES else _table(plan, run, table)
-        maker = "make_agreement" if table == JUDGES else "make_table"
-        last = rules[maker].made(run=run, table=table).outputs[0]
+        name, _, of_judges = table.partition(".")
+        if table == JUDGES:
+            maker, paths = "make_agreement", _judges(plan, rules, run)
+        elif of_judges:
+            maker, paths = "make_calibration", _calibration(plan, rules, run, name)
+        else:
+            maker, paths = "make_table", _table(plan, run, table)
+        last = rules[maker].made(run=run, table=name).outputs[0]
         files |= dict.fromkeys([*paths, last])
         behind[last] = tuple(rules.maker(path)[1].outputs[0] for path in paths)
-    cells = [cell for table in chosen if table != JUDGES for cell in plan.cells_of(table, run)]
+    cells = [cell for table in chosen for cell in plan.cells_of(table.partition(".")[0], run)]
     rows = _rows(plan, run, cells)
     found: dict[str, Step] = {}
     sources: dict[str, None] = {}
@@ -147,6 +165,15 @@ def _judges(plan: Plan, rules: RuleFiles, run: str) -> list[str]:
     ]
 
 
+def _calibration(plan: Plan, rules: RuleFiles, run: str, table: str) -> list[str]:
+    picked = rules["pick_answers"].made(run=run, table=table).outputs[0]
+    return [picked] + [
+        rules[rule].made(run=run, table=table, judge=judge).outputs[0]
+        for judge in plan.calibration(run, table).judges
+        for rule in ("build_calibration_requests", "ask_calibration")
+    ]
+
+
 def _brought(plan: Plan) -> dict[str, Step]:
     """Return by path what is fetched or put in place by hand; other sources are made from these."""
     found = {}
@@ -173,14 +200,16 @@ def _step(made: Made, cells: dict[tuple[str, str, str, str], str], behind: tuple
     at = made.wildcards
     if made.rule.startswith(_LISTING):
         block, column, at = CELLS, "items", at | {"study": made.rule.removeprefix(_LISTING)}
-    if block == CELLS and "judge" in at:
+    if block == CELLS and "table" in at:  # of a calibration
+        rows = ["/".join([JUDGES, at["table"], *([at["judge"]] if "judge" in at else [])])]
+    elif block == CELLS and "judge" in at:
         rows = [f"{JUDGES}/{at['judge']}"]
     elif block == CELLS:
         rows = [row for place, row in cells.items() if _belongs(at, place)]
         # Questions of a training set belong to no cell.
         rows = rows or [f"{at['study']}/{at['bench']}"]
     elif block == TABLES:
-        rows = [at.get("table", JUDGES)]
+        rows = [at.get("table", JUDGES) + (f".{JUDGES}" if made.rule == "make_calibration" else "")]
     elif block == SOURCES:
         rows = [made.rule]
     else:

@@ -6,8 +6,9 @@ from itertools import combinations, islice, zip_longest
 from typing import Any
 
 from remeasure import stats
+from remeasure.calibration import asking
 from remeasure.errors import RemeasureError
-from remeasure.graders import Case, Grader
+from remeasure.graders import Grader
 from remeasure.records import Graded, Item, Record, Response
 from remeasure.tables.csv_text import decimals
 from remeasure.text import contains
@@ -102,10 +103,9 @@ def _picked(number: int, cell: str, line: Graded, item: Item) -> Picked:
 
 def says_yes(grader: Grader, picked: Picked, reply: Response, reading: str) -> bool | None:
     """Return a judge's yes or no about one answer; None where the reply cannot be read."""
+    item = Item(item_id=picked.answer_id, question="", references=picked.references, group="")
     response = Response(custom_id=picked.answer_id, key="", status="answered", text=picked.answer)
-    case = Case(references=picked.references, response=response, judge=reply, thinking=False)
-    score = (grader.strict if reading == "strict" else grader.published)(case).score
-    return None if score is None else score == 1.0
+    return asking.passes(asking.verdict(grader, {}, item, response, reply, reading))
 
 
 def exact_match(picked: Picked) -> bool:

@@ -9,8 +9,8 @@ from remeasure.tables.settings import TableSettings
 
 EXPLAINED = (
     "Published reading. *published*: the page's value, then ours minus it; *at least*: what that would be "
-    "with every case that it leaves out counted as wrong. *Scored*: what is in the headline's denominator, of all "
-    "that was asked."
+    "with every case that it leaves out counted as wrong. *Scored*: what is in the headline's denominator, "
+    "of all that was asked."
 )
 AIDS = "Reading aids, measured on other questions and compared with nothing:"
 
