@@ -529,15 +529,9 @@ class Plan(CalibrationPlan):
             "decimals": study.decimals,
             "notes": study.notes + here.notes,
             **found,
-<<<<<<< HEAD
             "stands_for": {reader: list(others) for reader, others in here.stands_for.items()},
             "blocks": table_facts.with_anchors(self, table, name, found["blocks"]),
             "facts": table_facts.of_table(self, run, name, cells),
-=======
-            "blocks": table_facts.with_anchors(self, table, name, found["blocks"]),
-            "facts": table_facts.of_table(self, run, name, cells),
-            "stands_for": {reader: list(others) for reader, others in here.stands_for.items()},
->>>>>>> h7-g
             "left_out": self.left_out(run, name),
             "not_comparable": self._not_comparable(run, name),
             "bootstrap": self._bootstrap(name),
