@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 
 from remeasure import cli, jsonl, provenance
-from remeasure.datasets import LOADERS, Loader, loading
-from remeasure.errors import RemeasureError, did_you_mean
+from remeasure.datasets import chosen, loading
+from remeasure.errors import RemeasureError
 from remeasure.options import decode
 from remeasure.records import Record
 
@@ -25,25 +25,11 @@ class Settings(Record, kw_only=True):
     options: dict[str, Any]
 
 
-def loader_of(name: str) -> Loader:
-    """Return a loader by name.
+def named_files(words: list[str]) -> dict[str, Path]:
+    """Return files by name from words ``name=path``.
 
     Raises:
-        RemeasureError: there is none of that name.
-    """
-    if name not in LOADERS:
-        raise RemeasureError(
-            f"loader {name!r} is not known{did_you_mean(name, LOADERS)} ({', '.join(LOADERS)}); correct "
-            "`loader` in the run's `datasets` section"
-        )
-    return LOADERS[name]
-
-
-def named_files(words: list[str], loader: Loader, name: str) -> dict[str, Path]:
-    """Return the files of a loader from words ``name=path``.
-
-    Raises:
-        RemeasureError: a word without a name, a name twice, or other names than the loader reads.
+        RemeasureError: a word without a name or path, or a name twice.
     """
     found: dict[str, Path] = {}
     for word in words:
@@ -51,34 +37,15 @@ def named_files(words: list[str], loader: Loader, name: str) -> dict[str, Path]:
         if not equals or not path or key in found:
             raise RemeasureError(f"--files {word!r}: expected <name>=<path>, each name once")
         found[key] = Path(path)
-    if sorted(found) != sorted(loader.files):
-        raise RemeasureError(
-            f"loader {name!r} reads {', '.join(loader.files)}, and is given {', '.join(found) or 'nothing'}; "
-            "correct `files` in the run's `datasets` section"
-        )
     return found
-
-
-def decoded_options(options: dict[str, Any], loader: Loader, name: str) -> Any:
-    """Return the options of a loader.
-
-    Raises:
-        RemeasureError: one is unknown, missing or of another type.
-    """
-    try:
-        return msgspec.convert(options, loader.options)
-    except msgspec.ValidationError as error:
-        raise RemeasureError(
-            f"loader {name!r}: {error}; correct `options` in the run's `datasets` section"
-        ) from None
 
 
 def work(args: argparse.Namespace) -> None:
     """Read with the loader; check; write; compare counts."""
     settings = decode(args.settings, Settings)
-    loader = loader_of(settings.loader)
-    files = named_files(args.files, loader, settings.loader)
-    found = loader.load(files, decoded_options(settings.options, loader, settings.loader))
+    files = named_files(args.files)
+    loader, options = chosen(settings.loader, files, settings.options)
+    found = loader.load(files, options)
     name, uris, counts = args.record.parent.name or settings.loader, set(), Counter()
     jsonl.write(args.documents, loading.documents(found.documents, name, uris, counts))
     jsonl.write(args.questions, loading.questions(found.questions, name, uris, found.absent, counts))

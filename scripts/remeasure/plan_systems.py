@@ -26,7 +26,8 @@ class SystemsPlan(AskingPlan):
                 environment cannot be made where nothing may be left out.
         """
         here, protocol = self.study_run(run, study), self.study(study)
-        if protocol.datasets and here.items is None and bench not in here.dataset_of_bench:
+        # Own questions, too, are answered from the documents of a dataset.
+        if protocol.datasets and bench not in here.dataset_of_bench:
             return ()
         for name in (*here.readers_of, *here.dataset_of_bench):
             head, _, tail = name.partition("/")
@@ -97,8 +98,18 @@ class SystemsPlan(AskingPlan):
         return self.study_run(run, study).dataset_of_bench.get(bench)
 
     def load_dataset(self, run: str, dataset: str) -> dict[str, Any]:
-        """Settings of ``load_dataset``."""
+        """Settings of ``load_dataset``.
+
+        Raises:
+            RemeasureError: its loader cannot read what the run gives it.
+        """
+        from remeasure import datasets
+
         found = self.dataset(run, dataset)
+        try:
+            datasets.chosen(found.loader, found.files, found.options)
+        except RemeasureError as error:
+            raise RemeasureError(f"{self.folder}/runs/{run}.yaml: datasets.{dataset}: {error}") from None
         return {"loader": found.loader, "expected": found.expected, "options": found.options}
 
     def database(self, run: str, name: str) -> Database:
