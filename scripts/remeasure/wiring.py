@@ -323,6 +323,12 @@ class Wiring(Places, Calibrated):
         path = self.plan.imported(run, study, bench, wildcards.arm, model)
         return {"imported": path} if path else {}
 
+    def database_option(self, wildcards) -> list[str]:
+        """Where the record of a system's database would be: an estimate does not wait for it."""
+        if self.plan.system(wildcards.run, wildcards.model) is None:
+            return []
+        return ["--database", self.behind(wildcards, wildcards.model)["database"]]
+
     # -- costs ---------------------------------------------------------------------------------------------
 
     def shown_images(self, wildcards) -> dict[str, Any]:

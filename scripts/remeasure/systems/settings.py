@@ -7,7 +7,6 @@ from msgspec import Meta
 from remeasure.needs import Needs
 from remeasure.yaml_files import Count, Positive, Seconds, Settings
 
-
 HANDLING = ("max_failed_documents", "batch_documents", "document_timeout_s")
 """Options of a database that no adapter is told: they change nothing in it."""
 
