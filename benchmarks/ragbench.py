@@ -1,8 +1,8 @@
-"""Time ingesting and searching of the built-in system against haiku.rag, and our measures against two packages.
+"""Time ingesting and searching of the built-in system against haiku.rag, and our measures against packages.
 
 Both systems run as the workflow runs them, through their adapters, on the passages and queries of
-config/data/clapnq_mini with one embedder, round after round in turn. The embedder is asked twice over: as it is,
-and through a server that knows all answers, so that what is left is the systems' own time.
+config/data/clapnq_mini with one embedder, round after round in turn. The embedder is asked as it is, and through
+a server that knows all answers, so that what is left is the systems' own time.
 
     uv venv -p 3.12 /tmp/haiku && uv pip install -p /tmp/haiku -r envs/haiku-0.77.0.txt
     uv venv /tmp/peers && uv pip install -p /tmp/peers -r benchmarks/ragbench_requirements.txt
@@ -22,7 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -213,9 +213,7 @@ def compare_measures(peers: str, n: int = 10_000) -> None:
         means = [sum(column) / n for column in zip(*each, strict=True)]
         rounds.append(time.perf_counter() - began)
     print(f"\nMeasures of {n} queries, 100 documents each, best of 5 rounds\n")
-    print(
-        "| package | s from lists | s of its evaluation alone | largest difference of means |\n|---|---:|---:|---:|"
-    )
+    print("| package | s from lists | s of its evaluation alone | means differ by |\n|---|---:|---:|---:|")
     print(f"| ours | {min(rounds):.3f} | {min(rounds):.3f} | – |")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "lists.json")
@@ -238,9 +236,7 @@ def main() -> int:
     parser.add_argument("--haiku-adapter", type=Path, default=adapter, help="its adapter")
     parser.add_argument("--sources", type=Path, default=ROOT / "results" / "sources", help="the weights")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument(
-        "--copies", type=int, default=10, help="of every passage, where the embedder knows all"
-    )
+    parser.add_argument("--copies", type=int, default=10, help="of every passage, in the last table")
     args = parser.parse_args()
     if args.peers:
         compare_measures(args.peers)

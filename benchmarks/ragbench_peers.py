@@ -54,7 +54,9 @@ def main() -> int:
         seconds, means = measure(told["lists"], told["gold"])
         from_lists.append(time.perf_counter() - began)
         alone.append(seconds)
-    json.dump({"from_lists": from_lists, "alone": alone, "means": dict(zip(NAMES, means))}, sys.stdout)
+    json.dump(
+        {"from_lists": from_lists, "alone": alone, "means": dict(zip(NAMES, means, strict=True))}, sys.stdout
+    )
     return 0
 
 

@@ -59,8 +59,6 @@ def lock(uv: Path, path: Path) -> None:
     """Complete one environment file."""
     chosen, _, rest = path.read_text(encoding="utf-8").partition(MARK)
     direct = pins(chosen)
-    if not direct:  # such as one that holds nothing but a Python
-        return
     needed = resolved(uv, path.stem, direct, direct + pins(rest))
     named = {name_of(pin) for pin in direct}
     lines = [f"      - {pin}\n" for pin in needed if name_of(pin) not in named]

@@ -73,8 +73,8 @@ class Searcher:
     async def search(self, text: str, vector: np.ndarray, limit: int, where: str | None) -> Found:
         """Search by words and by vector.
 
-        Documents are those of the chunks. Where these are fewer than the limit, further candidates give
-        further documents behind them, then twice as many candidates, until there are enough or every chunk
+        Documents are those of the chunks. Where these are fewer than the limit, further candidates give more
+        documents behind them, then twice as many candidates, until there are enough or every chunk
         was looked at: what comes first never changes.
         """
 
