@@ -1,8 +1,8 @@
 """Time ingesting and searching of the built-in system against haiku.rag, and our measures against packages.
 
 Both systems run as the workflow runs them, through their adapters, on the passages and queries of
-config/data/clapnq_mini with one embedder, round after round in turn. The embedder is asked as it is, and through
-a server that knows all answers, so that what is left is the systems' own time.
+config/data/clapnq_mini with one embedder, round after round in turn. The embedder is asked as it is, and by
+way of a server that knows all answers, so that what is left is the systems' own time.
 
     uv venv -p 3.12 /tmp/haiku && uv pip install -p /tmp/haiku -r envs/haiku-0.77.0.txt
     uv venv /tmp/peers && uv pip install -p /tmp/peers -r benchmarks/ragbench_requirements.txt
