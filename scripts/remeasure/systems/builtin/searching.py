@@ -52,12 +52,10 @@ def fused(lists: Sequence[Sequence[Row]]) -> list[Scored]:
     return in_order([Scored(row, score) for row, score in scores.items()])
 
 
-def best_of_documents(scored: Sequence[Scored], limit: int) -> list[Scored]:
-    """Return the first chunk of each document, at most ``limit``."""
-    first: dict[str, Scored] = {}
+def best_of_documents(scored: Sequence[Scored], first: dict[str, Scored]) -> None:
+    """Add the first chunk of each document that is not among ``first`` yet."""
     for one in scored:
         first.setdefault(one.row.uri, one)
-    return list(first.values())[:limit]
 
 
 class Searcher:
@@ -75,8 +73,9 @@ class Searcher:
     async def search(self, text: str, vector: np.ndarray, limit: int, where: str | None) -> Found:
         """Search by words and by vector.
 
-        Chunks are those of the first look. Where these are of fewer documents than the limit, twice as many
-        candidates are looked at for the documents, until there are enough or every chunk was looked at.
+        Documents are those of the chunks. Where these are fewer than the limit, further candidates give more
+        documents behind them, then twice as many candidates, until there are enough or every chunk
+        was looked at: what comes first never changes.
         """
 
         async def lists(depth: int) -> list[list[Row]]:
@@ -89,19 +88,21 @@ class Searcher:
     async def by_words(self, text: str, limit: int, where: str | None) -> Found:
         """Search the full text index alone, without a reranker."""
         chunks: list[Scored] = []
+        documents: dict[str, Scored] = {}
         depth = max(limit, self._candidates)
         while True:
             rows = await self._database.matching(text, depth, where)
             ranked = fused([rows])
             chunks = chunks or ranked[:limit]
-            documents = best_of_documents(ranked, limit)
+            best_of_documents(ranked, documents)
             if len(documents) >= limit or len(rows) < depth:
-                return Found(chunks, documents)
+                return Found(chunks, list(documents.values())[:limit])
             depth *= 2
 
     async def _widened(self, text: str, limit: int, lists: Callable[[int], Any]) -> Found:
         seen: dict[Row, float] = {}
         chunks: list[Scored] = []
+        documents: dict[str, Scored] = {}
         take = limit * RERANKED if self._reranker else limit
         depth = max(take, self._candidates)
         while True:
@@ -110,10 +111,10 @@ class Searcher:
             if self._reranker:
                 ranked = await self._reranked(text, ranked[:take], seen)
             chunks = chunks or ranked[:limit]
-            documents = best_of_documents(ranked, limit)
+            best_of_documents(ranked, documents)
             # The list by vectors holds every chunk once it is shorter than asked for.
             if len(documents) >= limit or (len(near) < depth and take >= len(near)):
-                return Found(chunks, documents)
+                return Found(chunks, list(documents.values())[:limit])
             depth, take = depth * 2, take * 2
 
     async def _reranked(self, text: str, ranked: list[Scored], seen: dict[Row, float]) -> list[Scored]:

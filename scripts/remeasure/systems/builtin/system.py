@@ -17,6 +17,8 @@ from remeasure.systems.builtin.searching import Found, Scored, Searcher
 
 ARMS = ("search", "rag")
 _PACKAGES = ("lancedb", "pyarrow", "numpy")
+# Nothing that a query can help: the command fails, and is sent again.
+_ALL_FAIL = ("connection", "timeout", "fatal")
 _SHOWN = 300
 """Characters of a chunk that a hit shows."""
 # Words of ``answer`` and ``converse`` that are not of sampling.
@@ -205,6 +207,6 @@ def _told(found: Found | BaseException) -> dict[str, Any]:
             "found": [_hit(one) for one in found.chunks],
             "found_documents": [_hit(one) for one in found.documents],
         }
-    if isinstance(found, Failed) and found.kind != "fatal":
+    if isinstance(found, Failed) and found.kind not in _ALL_FAIL:
         return {"kind": found.kind, "error": " ".join(str(found).split())}
     raise found
