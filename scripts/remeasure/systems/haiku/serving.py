@@ -85,7 +85,7 @@ class Adapter:
             raise Failed(
                 "fatal",
                 f"{path}: its vectors are of {stamp['model']!r} with {stamp['vector_dim']} numbers, those of "
-                f"the embedder {asked['model']!r} have {asked['vector_dim']}; take its embedder or ingest anew",
+                f"the embedder {asked['model']!r} have {asked['vector_dim']}; take the one that made it",
             )
         return {"ok": True, "stamp": stamp}
 
