@@ -1,6 +1,7 @@
-"""Make the items of one bench, or of a training set: from facts, from an index of images, or your own."""
+"""Make the items of one bench or training set: from facts, an index of images, a dataset, or your own."""
 
 import argparse
+import functools
 import itertools
 import logging
 import zipfile
@@ -17,7 +18,7 @@ from remeasure import cli, image_tree, images, items, jsonl, opaque, pictures, p
 from remeasure.errors import RemeasureError
 from remeasure.files import sha256_bytes
 from remeasure.options import decode
-from remeasure.records import Fact, ImageRef, Item, Page
+from remeasure.records import Document, Fact, ImageRef, Item, Page, Question
 
 log = logging.getLogger("remeasure.build_items")
 
@@ -63,7 +64,9 @@ def own(study: ModuleType, args: argparse.Namespace, opened: ExitStack) -> Made:
     """Check the user's own questions."""
     settings = decode(args.settings, items.OwnSettings)
     pages = list(jsonl.read(args.pages, Page)) if args.pages else None
-    return Made(settings, items.own(args.own, settings, pages, study.units), ())
+    uris = [one.uri for one in jsonl.read(args.documents, Document)] if args.documents else ()
+    units = study.units if settings.task is None else functools.partial(study.units, task=settings.task)
+    return Made(settings, items.own(args.own, settings, pages, units, uris), ())
 
 
 def from_facts(study: ModuleType, args: argparse.Namespace, opened: ExitStack) -> Made:
@@ -109,7 +112,33 @@ def from_index(study: ModuleType, args: argparse.Namespace, opened: ExitStack) -
     return Made(settings, on_white.applied(found()), on_white.members(found()))
 
 
-WAYS = {"own": (own, "units"), "facts": (from_facts, "bench_items"), "index": (from_index, "from_row")}
+def from_dataset(study: ModuleType, args: argparse.Namespace, opened: ExitStack) -> Made:
+    """Take the first questions of a dataset that the bench has a use for."""
+    settings = decode(args.settings, items.DatasetSettings)
+
+    def found() -> Iterator[Item]:
+        n_found = 0
+        questions = jsonl.read(args.dataset, Question)
+        for unit in study.from_questions(questions, settings.task, settings.n_items):
+            n_found += 1
+            yield from unit
+        if n_found < settings.n_items:
+            log.warning(
+                "%s: has %d for this bench, %d were asked for; all are taken",
+                args.dataset,
+                n_found,
+                settings.n_items,
+            )
+
+    return Made(settings, found(), ())
+
+
+WAYS = {
+    "own": (own, "units"),
+    "facts": (from_facts, "bench_items"),
+    "index": (from_index, "from_row"),
+    "dataset": (from_dataset, "from_questions"),
+}
 """By the option that names what items are made from: how, and the function that the study needs for it."""
 
 
@@ -147,7 +176,10 @@ def work(args: argparse.Namespace) -> None:
         counts["with_picture"],
         n_members,
     )
-    inputs = [args.pages, args.facts, args.own, args.index, args.store, args.pictures]
+    inputs = [
+        getattr(args, name)
+        for name in ("pages", "facts", "own", "documents", "index", "store", "pictures", "dataset")
+    ]
     provenance.write_stage(
         args.record,
         stage="build_items",
@@ -172,6 +204,8 @@ def main(argv=None) -> int:
     parser.add_argument("--pages", type=Path, help="chosen pages of the corpus; none where there is none")
     parser.add_argument("--facts", type=Path, help="facts of the whole archive, to make questions from")
     parser.add_argument("--own", type=Path, help="your own questions instead, JSONL")
+    parser.add_argument("--documents", type=Path, help="documents that your own questions name, JSONL")
+    parser.add_argument("--dataset", type=Path, help="questions of a dataset, JSONL")
     parser.add_argument("--index", type=Path, help="index of a collection of images, the study's first file")
     parser.add_argument(
         "--store", type=Path, help="zip store of the index's images; none: the settings' source"

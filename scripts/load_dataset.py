@@ -1,18 +1,76 @@
-"""Bring a dataset into one form."""
+"""Bring a dataset into one form: documents and questions, checked and counted."""
 
 import argparse
+import logging
+from collections import Counter
+from pathlib import Path
+from typing import Any
 
-from remeasure import cli
+import msgspec
+
+from remeasure import cli, jsonl, provenance
+from remeasure.datasets import chosen, loading
+from remeasure.errors import RemeasureError
+from remeasure.options import decode
+from remeasure.records import Record
+
+log = logging.getLogger("remeasure.load_dataset")
+
+
+class Settings(Record, kw_only=True):
+    """Settings of ``load_dataset``."""
+
+    loader: str
+    expected: dict[str, int]
+    options: dict[str, Any]
+
+
+def named_files(words: list[str]) -> dict[str, Path]:
+    """Return files by name from words ``name=path``.
+
+    Raises:
+        RemeasureError: a word without a name or path, or a name twice.
+    """
+    found: dict[str, Path] = {}
+    for word in words:
+        key, equals, path = word.partition("=")
+        if not equals or not path or key in found:
+            raise RemeasureError(f"--files {word!r}: expected <name>=<path>, each name once")
+        found[key] = Path(path)
+    return found
 
 
 def work(args: argparse.Namespace) -> None:
-    """To be written."""
-    raise NotImplementedError
+    """Read with the loader; check; write; compare counts."""
+    settings = decode(args.settings, Settings)
+    files = named_files(args.files)
+    loader, options = chosen(settings.loader, files, settings.options)
+    found = loader.load(files, options)
+    name, uris, counts = args.record.parent.name or settings.loader, set(), Counter()
+    jsonl.write(args.documents, loading.documents(found.documents, name, uris, counts))
+    jsonl.write(args.questions, loading.questions(found.questions, name, uris, found.absent, counts))
+    counts.update(found.counts)
+    log.info("%s: %s", name, ", ".join(f"{number} {what}" for what, number in counts.items()))
+    loading.check_counts(counts, settings.expected, name)
+    provenance.write_stage(
+        args.record,
+        stage="load_dataset",
+        script="load_dataset.py",
+        settings=msgspec.to_builtins(settings),
+        inputs=list(files.values()),
+        outputs=[args.documents, args.questions],
+        counts=dict(counts),
+    )
 
 
 def main(argv=None) -> int:
     """Command-line entry."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--settings", required=True, help="loader, its options, expected counts, as JSON")
+    parser.add_argument("--files", nargs="+", required=True, help="what is read, as words name=path")
+    parser.add_argument("--documents", type=Path, required=True, help="documents, JSONL")
+    parser.add_argument("--questions", type=Path, required=True, help="questions, JSONL")
+    parser.add_argument("--record", type=Path, required=True, help="stage record, JSON")
     return cli.run(parser, work, argv)
 
 

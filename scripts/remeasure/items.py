@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -22,6 +23,17 @@ class OwnSettings(Record, kw_only=True):
     """How many units are taken: questions, or groups of them that are graded together; null: all."""
     with_answers: bool = True
     """Whether every question needs an answer; not where the bench's grader compares with none."""
+    task: dict[str, Any] | None = None
+    """What the bench's items are for, where systems do it; null: a model answers."""
+
+
+class DatasetSettings(Record, kw_only=True):
+    """Settings of ``build_items`` for questions of a dataset."""
+
+    n_items: int
+    """How many units are taken, in the dataset's order."""
+    task: dict[str, Any]
+    """What the bench's items are for."""
 
 
 class IndexSettings(Record, kw_only=True):
@@ -76,6 +88,7 @@ def own(
     settings: OwnSettings,
     pages: Sequence[Page] | None,
     units: Callable[[Iterable[Item]], Iterator[tuple[Item, ...]]],
+    uris: Sequence[str] = (),
 ) -> Iterator[Item]:
     """Yield a user's own questions: the first ones, images verified, pages named by id or by path.
 
@@ -86,27 +99,32 @@ def own(
         settings: how many, and whether they need answers.
         pages: pages of the run; null where the study has none.
         units: puts together what is graded together; the study's.
+        uris: documents of the run, where the study has such.
 
     Raises:
-        RemeasureError: as ``read``, an item names a page that the run does not use, or a unit is not as the
-            study needs it.
+        RemeasureError: as ``read``, an item names a page or document that the run does not use, or a unit is
+            not as the study needs it.
     """
     found = read(path, check_images=True, with_answers=settings.with_answers)
-    for number, unit in enumerate(units(_on_pages(found, path, pages or ())), start=1):
+    for number, unit in enumerate(units(_on_pages(found, path, pages or (), uris)), start=1):
         if settings.n_items is None or number <= settings.n_items:
             yield from unit
 
 
-def _on_pages(found: Iterable[Item], path: Path, pages: Sequence[Page]) -> Iterator[Item]:
-    """Yield items with the ids of the pages that they name."""
+def _on_pages(
+    found: Iterable[Item], path: Path, pages: Sequence[Page], uris: Sequence[str]
+) -> Iterator[Item]:
+    """Yield items with the ids of the pages or documents that they name."""
     known = {page.path: page.page_id for page in pages} | {page.page_id: page.page_id for page in pages}
+    known |= dict(zip(uris, uris, strict=True))
+    kind, n_known = ("document", len(uris)) if uris else ("page", len(pages))
     for number, item in enumerate(found, start=1):
         strange = [page for page in item.relevant if page not in known]
         if strange:
             raise RemeasureError(
-                f"{path} line {number}: item {item.item_id!r} names page {strange[0]!r}, which is not "
-                f"among the {len(pages)} pages of the run{did_you_mean(strange[0], known)}; "
-                "correct it or use more pages"
+                f"{path} line {number}: item {item.item_id!r} names {kind} {strange[0]!r}, which is not "
+                f"among the {n_known} {kind}s of the run{did_you_mean(strange[0], known)}; "
+                f"correct it or use more {kind}s"
             )
         yield msgspec.structs.replace(item, relevant=tuple(known[page] for page in item.relevant))
 

@@ -195,7 +195,7 @@ class Plan(SystemsPlan):
                 "own": here.items,
                 "n_items": None if training else self.n_items(run, study, bench),
                 "with_answers": compares,
-            }
+            } | ({"task": self.task_of_items(study, bench)} if self.study(study).datasets else {})
         if self.study(study).datasets:
             return {"n_items": self.n_items(run, study, bench), "task": self.task_of_items(study, bench)}
         index = self.study(study).index

@@ -1,6 +1,7 @@
 """Which systems answer which cells, from what data, and how they are reached; part of ``plan.Plan``."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 from remeasure import environments, fingerprint, repeats
@@ -26,7 +27,8 @@ class SystemsPlan(AskingPlan):
                 environment cannot be made where nothing may be left out.
         """
         here, protocol = self.study_run(run, study), self.study(study)
-        if protocol.datasets and here.items is None and bench not in here.dataset_of_bench:
+        # Own questions, too, are answered from the documents of a dataset.
+        if protocol.datasets and bench not in here.dataset_of_bench:
             return ()
         for name in (*here.readers_of, *here.dataset_of_bench):
             head, _, tail = name.partition("/")
@@ -90,6 +92,21 @@ class SystemsPlan(AskingPlan):
             )
         return known[name]
 
+    def dataset_files(self, run: str, name: str) -> dict[str, str]:
+        """Return the files of a dataset by the loader's names.
+
+        What ships with the workflow is found wherever it is called from; a file of that name in the working
+        directory comes first.
+        """
+        files = self.dataset(run, name).files
+        ours = {key: self.folder.parent / path for key, path in files.items()}
+        return {
+            key: str(ours[key])
+            if not path.startswith("results/") and not Path(path).exists() and ours[key].exists()
+            else path
+            for key, path in files.items()
+        }
+
     def dataset_of(self, run: str, study: str, bench: str) -> str | None:
         """Return the dataset of a bench; null where its questions come from elsewhere."""
         if not self.study(study).datasets:
@@ -97,8 +114,18 @@ class SystemsPlan(AskingPlan):
         return self.study_run(run, study).dataset_of_bench.get(bench)
 
     def load_dataset(self, run: str, dataset: str) -> dict[str, Any]:
-        """Settings of ``load_dataset``."""
+        """Settings of ``load_dataset``.
+
+        Raises:
+            RemeasureError: its loader cannot read what the run gives it.
+        """
+        from remeasure import datasets
+
         found = self.dataset(run, dataset)
+        try:
+            datasets.chosen(found.loader, found.files, found.options)
+        except RemeasureError as error:
+            raise RemeasureError(f"{self.folder}/runs/{run}.yaml: datasets.{dataset}: {error}") from None
         return {"loader": found.loader, "expected": found.expected, "options": found.options}
 
     def database(self, run: str, name: str) -> Database:

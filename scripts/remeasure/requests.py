@@ -17,7 +17,9 @@ from remeasure.records import ImageRef, Record, Request
 PROTOCOL_VERSION = 1
 DIALECTS = SCRIPTS.parent / "config" / "dialects.yaml"
 CUSTOM_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
-_SLUG_LENGTH, _HASH_LENGTH = 47, 16
+_ID_LENGTH, _HASH_LENGTH = 64, 16
+# Ids of questions leave room for the suffix of a further question about an answer (`--refusal`).
+_QUESTION_ID_LENGTH = 50
 
 
 class Body(Record, kw_only=True, omit_defaults=True):
@@ -86,24 +88,33 @@ def dialect_of(name: str) -> Dialect:
     return table[name]
 
 
-def safe_id(text: str) -> str:
+def safe_id(text: str, length: int = _ID_LENGTH) -> str:
     """Return an id that every batch service takes, for an id from outside.
 
     Ids of other systems (paths, ``a<::>b``, 300 characters) become ids of items and requests by this function
     and no other, so that their answer files and our requests can be compared.
 
+    Args:
+        text: the id.
+        length: the longest id that is allowed, at most 64.
+
     Returns:
-        The text itself where it fits ``CUSTOM_ID``; else its letters and digits, at most 47 characters, a
-        hyphen and the first 16 hexadecimal digits of the SHA-256 of its UTF-8 bytes.
+        The text itself where it fits ``CUSTOM_ID`` and is not too long; else its letters and digits, a hyphen
+        and the first 16 hexadecimal digits of the SHA-256 of its UTF-8 bytes, cut before the hyphen.
 
     Edges:
         A text without a usable character becomes ``id-`` and the digits. Texts are compared as they are:
         two Unicode spellings of one name are two ids.
     """
-    if CUSTOM_ID.fullmatch(text):
+    if CUSTOM_ID.fullmatch(text) and len(text) <= length:
         return text
-    slug = re.sub(r"[^A-Za-z0-9_-]+", "-", text)[:_SLUG_LENGTH].strip("-") or "id"
+    slug = re.sub(r"[^A-Za-z0-9_-]+", "-", text)[: length - _HASH_LENGTH - 1].strip("-") or "id"
     return f"{slug}-{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:_HASH_LENGTH]}"
+
+
+def question_id(original: str) -> str:
+    """Return the id of a dataset's question, at most 50 characters: as ``safe_id``."""
+    return safe_id(original, _QUESTION_ID_LENGTH)
 
 
 def make_request(custom_id: str, body: Body) -> Request:

@@ -149,8 +149,14 @@ class Wiring(Places):
 
     def dataset_files(self, wildcards) -> dict[str, Any]:
         """What a dataset is read from, by the loader's names."""
-        files = self.plan.dataset(wildcards.run, wildcards.dataset).files
+        files = self.plan.dataset_files(wildcards.run, wildcards.dataset)
         return {name: verified(path) for name, path in files.items()}
+
+    def dataset_state(self, wildcards) -> str:
+        """What shows that a file in a folder of a dataset has changed, as ``source_state``."""
+        files = self.plan.dataset_files(wildcards.run, wildcards.dataset)
+        own = {name: Path(path) for name, path in files.items() if not path.startswith("results/")}
+        return " ".join(f"{name}={image_tree.state_of(path)}" for name, path in own.items())
 
     def ingested(self, wildcards) -> dict[str, Any]:
         """What a database is made from: documents, the files of its embedder, its environment."""
@@ -174,8 +180,12 @@ class Wiring(Places):
         """What the questions of a bench are made from."""
         here = self.plan.study_run(wildcards.run, wildcards.study)
         dataset = self.plan.dataset_of(wildcards.run, wildcards.study, wildcards.bench)
-        if dataset and not here.items:
-            return {"dataset": f"results/{wildcards.run}/datasets/{dataset}/questions.jsonl"}
+        if dataset:
+            made = f"results/{wildcards.run}/datasets/{dataset}"
+            if here.items:
+                own = {"own": f"{here.items}/{wildcards.bench}.jsonl"}
+                return own | {"documents": f"{made}/documents.jsonl"}
+            return {"dataset": f"{made}/questions.jsonl"}
         listed = self.plan.study(wildcards.study).index
         if listed and not here.items:
             file = self.plan.index_file(wildcards.study, wildcards.bench)

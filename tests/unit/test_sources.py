@@ -282,7 +282,7 @@ def test_the_tables_of_mrarebench_are_not_pinned_and_its_module_is():
     )
     assert (module.licence, module.size_bytes) == ("Apache-2.0", "81583")
     assert module.sha256 == "e3ee6c727ab428a6df1f3c05f39816a60a96ab78ccb43f3f8fe91369fee9c9b0"
-    tables = known.unpinned()
+    tables = {path: row for path, row in known.unpinned().items() if "mrarebench" in path}
     assert list(tables) == [
         "results/sources/mrarebench/diagnosis/diagnosis_opened.tsv",
         "results/sources/mrarebench/evidence_verification/evidence_verification_opened_FULL609.tsv",
@@ -291,6 +291,24 @@ def test_the_tables_of_mrarebench_are_not_pinned_and_its_module_is():
     for table in tables.values():
         assert f"choose a commit on {page} and" in table.problem()
         assert "licence: CC BY-NC 4.0; " in table.problem()
+
+
+def test_what_the_rag_benchmarks_read_is_pinned_where_its_hash_is_known():
+    known = catalogue.Catalogue(CONFIG / "sources.tsv")
+    # RAG card 1.5 (commit) and the checksums of the data slice, shared/data/mtrag/MANIFEST.sha256.
+    labels = known.by_url()["results/sources/mtrag/clapnq_qrels.tsv"]
+    assert labels.address == (
+        "https://raw.githubusercontent.com/IBM/mt-rag-benchmark/cc5b1d481b391181b89f7ced860308482e785463/"
+        "mtrag-human/retrieval_tasks/clapnq/qrels/dev.tsv"
+    )
+    assert labels.sha256 == "0766bc3e8fb6f515c34b33a97e568394303214915a2f835533705979b2303d97"
+    # RAG card 1.2.
+    papers = known.by_url()["results/sources/open_ragbench/pdf_urls.json"]
+    assert "/resolve/63f6b052ff83508b08e242db42263ee708815c26/pdf/arxiv/pdf_urls.json" in papers.address
+    assert [path for path in known.unpinned() if "mtrag" in path] == [
+        "results/sources/mtrag/clapnq.jsonl.zip",
+        "results/sources/mtrag/reference.jsonl",
+    ]
 
 
 # -- what rules in loops make from others --------------------------------------------------------------------
