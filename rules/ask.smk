@@ -55,6 +55,7 @@ rule build_requests:
 rule ask_shard:
     """A part of a cell's requests, asked by a job of its own; how many parts there are changes no answer."""
     input:
+        unpack(lambda wildcards: FILES.behind(wildcards, wildcards.model)),
         requests="results/{run}/{study}/{bench}/{arm}/{model}/requests.jsonl",
         executor="results/{run}/{study}/executors/{model}.json",
         files=lambda wildcards: FILES.server_files(wildcards.run, wildcards.study, wildcards.model),
@@ -72,9 +73,10 @@ rule ask_shard:
     params:
         code=code_of("collect_responses.py"),
         settings=as_json(PLAN.ask_reader, "run", "study", "model"),
+        inputs=as_options(lambda wildcards: FILES.behind(wildcards, wildcards.model)),
     shell:
         'python "$SCRIPTS"/collect_responses.py --settings {params.settings:q} --requests {input.requests:q}'
-        " --executor {input.executor:q} --journal $(dirname {output.record:q})/../journal"
+        " {params.inputs:q} --executor {input.executor:q} --journal $(dirname {output.record:q})/../journal"
         " --shard {wildcards.shard:q} --record {output.record:q} 2> {log:q}"
 
 

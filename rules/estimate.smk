@@ -26,9 +26,10 @@ rule estimate:
         code=code_of("estimate_cost.py"),
         settings=as_json(PLAN.estimate_reader, "run", "study", "bench", "model"),
         kept=FILES.kept("results/{run}/{study}/{bench}/{arm}/{model}/journal"),
+        database=FILES.database_option,
     shell:
         'python "$SCRIPTS"/estimate_cost.py --settings {params.settings:q} --requests {input.requests:q}'
-        " --executor {input.executor:q} --journal $(dirname {output.estimate:q})/journal"
+        " {params.database:q} --executor {input.executor:q} --journal $(dirname {output.estimate:q})/journal"
         " --out {output.estimate:q} 2> {log:q}"
 
 

@@ -21,6 +21,7 @@ def work(args: argparse.Namespace) -> None:
     """Plan, ask what is missing, write what is complete."""
     settings = options.decode(args.settings, request_plan.CollectSettings)
     executor, imported = importing.located(collecting.read_executor(args.executor), args.imported)
+    executor = collecting.with_records(executor, args.database, args.environment)
     settings = msgspec.structs.replace(
         settings, identity=settings.identity | imported | collecting.made_files(executor)
     )
@@ -28,7 +29,7 @@ def work(args: argparse.Namespace) -> None:
     if (shard is None) == (args.out is None):
         raise RemeasureError("give either --out, for a whole cell, or --shard, for a part of one")
     # What failed in a shard was tried there; asked again it is by running that shard again.
-    settled = (*FINAL, "failed") if args.shards else FINAL
+    settled = (*FINAL, "failed", "not_sent") if args.shards else FINAL
     name = shard.name if shard else "answers"
     planner = request_plan.Planner(args.requests, settings, executor, args.images_root)
     with (
@@ -83,6 +84,8 @@ def main(argv=None) -> int:
     parser.add_argument(
         "--imported", type=Path, help="file that an import reads, where its path differs by cell"
     )
+    parser.add_argument("--database", type=Path, help="record of the database that a system searches")
+    parser.add_argument("--environment", type=Path, help="record of the environment that a system runs in")
     parser.add_argument("--images-root", type=Path, default=Path("."), help="where image paths start")
     parser.add_argument("--journal", type=Path, required=True, help="folder that keeps every answer")
     parser.add_argument("--shard", help="ask only this part, such as 3of8")

@@ -36,12 +36,15 @@ class _Missing:
     def __init__(self, path: Path, settings: EstimateSettings, history: History) -> None:
         self._path, self._settings, self._final = path, settings, history.final
         self.n = 0
+        self.does = ""
+        """What a system is asked to do."""
 
     def __iter__(self) -> Iterator[tuple[str, dict[str, Any]]]:
         digest = requests.identity_digest(self._settings.identity)
         seen = set(self._final)
         for request in requests.read_requests(self._path, self._settings.model):
             self.n += 1
+            self.does = (request.body.get("task") or {}).get("do", "")
             key = requests.answer_key(request.body, self._settings.model, digest, sample=0)
             if key not in seen:
                 seen.add(key)
@@ -60,6 +63,8 @@ def of_requests(
     missing = _Missing(path, settings, history)
     with Inspector(images_root) as inspector:
         sums = estimates.of_calls(missing, inspector, way, history, settings.answer_tokens)
+    if isinstance(way, executors.SystemSettings):
+        sums = estimates.of_system(sums, settings, missing.does, history)
     return estimates.make(role, settings, missing.n, sums, way, history)
 
 
@@ -97,6 +102,8 @@ def work(args: argparse.Namespace) -> None:
     """Read, add up, write."""
     settings = options.decode(args.settings, EstimateSettings)
     way = collecting.read_executor(args.executor)
+    if args.database is not None and args.database.is_file():  # before it is there, nothing is kept either
+        way = collecting.with_records(way, args.database, None)
     identity = settings.identity | collecting.made_files(way)
     settings = msgspec.structs.replace(settings, identity=identity)
     history = kept.read_history(args.journal)
@@ -123,6 +130,7 @@ def main(argv=None) -> int:
     parser.add_argument(
         "--journal", type=Path, help="folder that keeps the answers; without it none is known"
     )
+    parser.add_argument("--database", type=Path, help="record of a system's database; may be missing")
     parser.add_argument("--images-root", type=Path, default=Path("."), help="where image paths start")
     parser.add_argument("--out", type=Path, required=True, help="estimate.json")
     return cli.run(parser, work, argv)

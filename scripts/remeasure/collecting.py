@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from remeasure import adapters, executors, jsonl, options
 from remeasure.errors import RemeasureError, ToBeContinued
 from remeasure.executors import Call
@@ -15,6 +17,7 @@ from remeasure.journal import FINAL, Journal
 from remeasure.records import JournalEntry, Record, Response, Stage
 from remeasure.request_plan import CollectSettings, Plan
 from remeasure.spending import Spending
+from remeasure.systems import database as databases
 from remeasure.tally import Tally
 
 log = logging.getLogger("remeasure.responses")
@@ -44,6 +47,10 @@ def made_files(executor: executors.Settings) -> dict[str, Any]:
     Weights are told apart by the hash that is known beforehand; what OCR read and which lines there are, for
     example, is known only when it is there: where it changes, the questions are asked again.
     """
+    if isinstance(executor, executors.SystemSettings):
+        return (
+            {"made": {"database": databases.identity(Path(executor.database))}} if executor.database else {}
+        )
     files = getattr(executor, "files", {})
     if isinstance(executor, executors.VllmBatchSettings):
         files = {"model": executor.model}
@@ -68,12 +75,42 @@ def _of_folder(path: str) -> str:
     )
 
 
+def with_records(
+    executor: executors.Settings, database: Path | None, environment: Path | None
+) -> executors.Settings:
+    """Return how a system is reached together with the records of its database and environment.
+
+    Raises:
+        RemeasureError: a system and no database, or records for what is no system.
+    """
+    is_system = isinstance(executor, executors.SystemSettings)
+    if is_system != (database is not None) or (environment is not None and not is_system):
+        raise RemeasureError(
+            "--database and --environment go with a system, and a system needs --database; give what the "
+            "executor asks for"
+        )
+    if not is_system:
+        return executor
+    names = {"database": database, "environment": environment}
+    return msgspec.structs.replace(
+        executor, **{n: str(path) for n, path in names.items() if path is not None}
+    )
+
+
+def _servers(executor: executors.Settings) -> list[executors.Settings]:
+    """Return what is asked: of a system its models."""
+    if not isinstance(executor, executors.SystemSettings):
+        return [executor]
+    return [one.way for one in (executor.embedder, executor.reranker, executor.answerer) if one is not None]
+
+
 def known_hashes(executor: executors.Settings) -> dict[str, str]:
     """Return the hashes of files that a server reads, where the record of their step tells them."""
     found: dict[str, str] = {}
-    for path in (executor.files if isinstance(executor, executors.ServerSettings) else {}).values():
-        if _record_of(path).is_file():
-            found |= jsonl.read_json(_record_of(path), Stage).outputs
+    for one in _servers(executor):
+        for path in (one.files if isinstance(one, executors.ServerSettings) else {}).values():
+            if _record_of(path).is_file():
+                found |= jsonl.read_json(_record_of(path), Stage).outputs
     return found
 
 
@@ -81,6 +118,9 @@ def served_files(executor: executors.Settings) -> list[str]:
     """Return the files that a server of ours or an import reads: part of where answers come from."""
     if isinstance(executor, executors.ImportSettings):
         return [executor.path]
+    if isinstance(executor, executors.SystemSettings):
+        records = [path for path in (executor.database, executor.environment) if path is not None]
+        return [*records, *dict.fromkeys(path for one in _servers(executor) for path in served_files(one))]
     found: list[str] = []
     for given in executor.files.values() if isinstance(executor, executors.ServerSettings) else ():
         if _record_of(given).is_file():  # the workflow or a server may have put marks of theirs beside
@@ -94,8 +134,9 @@ def served_files(executor: executors.Settings) -> list[str]:
 class _Keeper:
     """Keeps outcomes in the journal, counts them, and knows when enough is spent."""
 
-    def __init__(self, journal: Journal, tally: Tally, spending: Spending) -> None:
+    def __init__(self, journal: Journal, tally: Tally, spending: Spending, plan: Plan) -> None:
         self._journal, self._tally, self._spending = journal, tally, spending
+        self._keys = dict(plan.rows)
         self.sent = journal.note_sent
 
     def keep(self, entry: JournalEntry) -> None:
@@ -105,6 +146,11 @@ class _Keeper:
         self._spending.add(entry.usage, entry.status)
         if entry.wasted:
             self._spending.add(entry.wasted, entry.status)
+
+    def kept(self, custom_id: str) -> JournalEntry | None:
+        """See ``executors.Keeper``."""
+        key = self._keys.get(custom_id)
+        return None if key is None else self._journal.get(key)
 
     def enough(self) -> str | None:
         """See ``executors.Keeper``."""
@@ -145,7 +191,7 @@ def ask(
         Tally(n_known, n_keys, spending.words) as tally,
     ):
         try:
-            executor.run(calls, _Keeper(journal, tally, spending))
+            executor.run(calls, _Keeper(journal, tally, spending, plan))
         finally:
             log.info(tally.line())
     return tally.n_now

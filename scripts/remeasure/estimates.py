@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import msgspec
@@ -83,6 +83,10 @@ class EstimateSettings(Record, kw_only=True):
     """Expected output of one request, without thinking."""
     judged_tokens: int = ANSWER_TOKENS
     """For a judge: how long the answers are that it is shown, as long as none exists."""
+    requests_per_case: float | None = None
+    """Of a system: how many requests it sends to its model for one question."""
+    input_tokens: int | None = None
+    """Of a system: how much such a request holds."""
     n_answers: int | None = None
     """For judges that are compared: how many answers they are shown; null: one per item."""
 
@@ -98,10 +102,16 @@ class Sums:
     image_tokens: int | None = 0
     output_tokens: float = 0.0
     output_tokens_most: int = 0
+    read_tokens: float | None = None
+    """What a system's model reads in all; null where the text of the requests is all that is read."""
+    is_known: bool = True
+    """False where a system reads what nothing tells before it is asked."""
 
     @property
     def text_tokens(self) -> int:
         """All text with what chat templates add."""
+        if self.read_tokens is not None:
+            return round(self.read_tokens)
         template = tokens.PER_MESSAGE * self.n_messages + tokens.PER_REQUEST * self.n
         return tokens.of_characters(self.characters) + template
 
@@ -146,18 +156,46 @@ def of_calls(
     return sums
 
 
+def of_system(sums: Sums, settings: EstimateSettings, does: str, history: History) -> Sums:
+    """Return the sums of calls to a system, whose model reads what the system finds.
+
+    Args:
+        sums: as ``of_calls`` counts questions.
+        settings: how many requests a question takes, and what they hold.
+        does: what the system does (``systems.contract.DOES``); a search asks no model that answers.
+        history: what kept outcomes teach goes before settings.
+    """
+    if does == "search":
+        return replace(sums, read_tokens=0.0, output_tokens=0.0, output_tokens_most=0)
+    n_requests = settings.requests_per_case
+    most = round(sums.output_tokens_most * (n_requests or 1))
+    if history.input_tokens is not None and history.output_tokens is not None:
+        read, written = sums.n * history.input_tokens, sums.n * history.output_tokens
+        return replace(sums, read_tokens=read, output_tokens=written, output_tokens_most=max(most, round(written)))
+    if n_requests is None or settings.input_tokens is None:
+        return replace(sums, is_known=not sums.n)
+    return replace(
+        sums,
+        read_tokens=sums.n * n_requests * settings.input_tokens,
+        output_tokens=sums.output_tokens * n_requests,
+        output_tokens_most=most,
+    )
+
+
 def usd(sums: Sums, way: executors.Way) -> Range | None:
     """Return what calls will cost.
 
     Edges:
         0 for a program of ours, for kept and for imported answers: they charge nothing per token. Null for
-        an endpoint without a price, and for images without a formula.
+        an endpoint without a price, for images without a formula, and for a system of which nobody knows what
+        its model reads.
     """
     if way.money is None:
-        charges = isinstance(way, executors.HttpSettings | executors.BatchSettings)
+        answerer = way.answerer.way if isinstance(way, executors.SystemSettings) and way.answerer else way
+        charges = isinstance(answerer, executors.HttpSettings | executors.BatchSettings)
         return None if charges and sums.n else Range(low=0.0, expected=0.0, high=0.0)
     price = way.money.price
-    if sums.image_tokens is None:
+    if sums.image_tokens is None or not sums.is_known:
         free = price.input_usd_per_mtok == price.output_usd_per_mtok == 0
         return Range(low=0.0, expected=0.0, high=0.0) if free else None
     error = tokens.text_error(sums.characters)
@@ -182,6 +220,8 @@ def seconds(sums: Sums, way: executors.Way, history: History) -> float | None:
     if not sums.n:
         return 0.0
     bounds = []
+    if isinstance(way, executors.SystemSettings) and history.median_s is not None:
+        bounds.append(sums.n * history.median_s / min(way.concurrency, sums.n))
     if isinstance(way, executors.Endpoint) and history.median_s is not None:
         addresses = getattr(way, "base_url", "")
         lanes = way.concurrency * (1 if isinstance(addresses, str) else len(addresses))
@@ -290,7 +330,9 @@ def _notes(
     way: executors.Way,
     history: History,
 ) -> Iterator[str]:
-    if history.output_tokens is not None:
+    if isinstance(way, executors.SystemSettings):
+        yield from _notes_of_system(settings, sums, history)
+    elif history.output_tokens is not None:
         yield f"output: mean of kept answers, {history.output_tokens:.1f} tokens"
     else:
         n = settings.answer_tokens
@@ -300,7 +342,20 @@ def _notes(
         yield f"judge: before its requests are there, every item has an answer of {n} tokens"
     if sums.image_tokens is None:
         yield f"images: {sums.n_images} without a formula; name image_tokens of the model"
-    if amount is None and way.money is None:
+    if amount is None and way.money is None and sums.is_known:
         yield "price: none named; name price of the model"
     if way.money is None and amount is not None:
         yield "price: charges nothing per token"
+
+
+def _notes_of_system(settings: EstimateSettings, sums: Sums, history: History) -> Iterator[str]:
+    if sums.read_tokens is None:
+        yield "system: what its model reads is known only when it is asked; name requests_per_case and input_tokens"
+    elif not sums.output_tokens_most:
+        yield "system: a search asks no model that answers; vectors of queries are not priced"
+    elif history.input_tokens is not None:
+        said = f"{history.input_tokens:.0f} tokens read and {history.output_tokens:.0f} written"
+        yield f"system: mean of kept questions, {said}"
+    else:
+        each = f"{settings.requests_per_case:g} requests of {settings.input_tokens} tokens"
+        yield f"system: {each} for each question, {settings.answer_tokens} tokens written in each (assumed)"

@@ -1,6 +1,6 @@
 """What kept outcomes teach of costs: read from a cell's journals without locking or repairing them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
@@ -35,6 +35,8 @@ class History:
     """Keys that are not asked again."""
     output_tokens: float | None = None
     """Mean of a final outcome; null where none says it."""
+    input_tokens: float | None = None
+    """The same of what was read for it."""
     median_s: float | None = None
     """Of a final outcome, waits included; null where there is none."""
 
@@ -48,9 +50,14 @@ def read_history(folder: Path | None) -> History:
     found: dict[str, Outcome] = {}
     for path in sorted(folder.glob("*.jsonl")) if folder is not None else ():
         found |= {outcome.key: outcome for outcome in outcomes(path) if outcome.status in FINAL}
-    told = [n for one in found.values() if type(n := (one.usage or {}).get("completion_tokens")) is int]
     return History(
         final=set(found),
-        output_tokens=sum(told) / len(told) if told else None,
+        output_tokens=_mean(found.values(), "completion_tokens"),
+        input_tokens=_mean(found.values(), "prompt_tokens"),
         median_s=median(one.seconds for one in found.values()) if found else None,
     )
+
+
+def _mean(outcomes: Iterable[Outcome], name: str) -> float | None:
+    told = [n for one in outcomes if type(n := (one.usage or {}).get(name)) is int]
+    return sum(told) / len(told) if told else None

@@ -212,7 +212,12 @@ def log_end(path: Path) -> str:
     """Return the last lines of a log as one readable line without the values of credentials."""
     with open(path, "rb") as stream:
         stream.seek(max(0, path.stat().st_size - _TAIL_BYTES))
-        text = stream.read().decode("utf-8", "replace")
+        return text_end(stream.read())
+
+
+def text_end(output: bytes) -> str:
+    """Return the last lines of what a program has said, as ``log_end``."""
+    text = output.decode("utf-8", "replace")
     for name, value in os.environ.items():
         if _is_secret(name) and len(value) >= _SECRET_LENGTH:
             text = text.replace(value, f"[{name}]")

@@ -429,8 +429,9 @@ class Plan(SystemsPlan):
 
     def estimate_reader(self, run: str, study: str, bench: str, model: str) -> dict[str, Any]:
         """Settings of ``estimate_cost`` for a reader."""
-        n = self.bench(run, study, bench).answer_tokens
-        return self.estimate(run, model) | ({} if n is None else {"answer_tokens": n})
+        here, names = self.bench(run, study, bench), ("answer_tokens", "requests_per_case", "input_tokens")
+        told = {name: getattr(here, name) for name in names}
+        return self.estimate(run, model) | {name: n for name, n in told.items() if n is not None}
 
     def estimate_judge(self, run: str, study: str, bench: str) -> dict[str, Any]:
         """Settings of ``estimate_cost`` for the study's judge."""

@@ -8,8 +8,9 @@ from remeasure import environments, fingerprint, repeats
 from remeasure.errors import RemeasureError, did_you_mean
 from remeasure.files import sha256_file
 from remeasure.plan_asking import AskingPlan
-from remeasure.settings import Cell
-from remeasure.systems.settings import Database, Dataset, Environment, System
+from remeasure.prices import PriceRow
+from remeasure.settings import Cell, Limits
+from remeasure.systems.settings import HANDLING, Database, Dataset, Environment, System
 
 
 class SystemsPlan(AskingPlan):
@@ -145,7 +146,8 @@ class SystemsPlan(AskingPlan):
     def ingest(self, run: str, dataset: str, database: str) -> dict[str, Any]:
         """Settings of ``ingest_documents``: what decides what is in a database."""
         found = self.database(run, database)
-        return self._database_identity(run, database) | {"prebuilt": found.prebuilt.get(dataset)}
+        handling = {name: value for name, value in found.options.items() if name in HANDLING}
+        return self._database_identity(run, database) | {"prebuilt": found.prebuilt.get(dataset)} | handling
 
     def _database_identity(self, run: str, name: str) -> dict[str, Any]:
         found = self.database(run, name)
@@ -156,7 +158,7 @@ class SystemsPlan(AskingPlan):
             "embedder": {"name": found.embedder} | self.identity(run, found.embedder),
             "served_name": self.model(run, found.embedder).served_name or found.embedder,
             "vector_dim": found.vector_dim,
-            "options": found.options,
+            "options": _of_adapter(found),
         }
 
     def environment(self, run: str, name: str) -> Environment:
@@ -234,18 +236,60 @@ class SystemsPlan(AskingPlan):
             for role, name in parts.items()
             if name is not None
         }
+        for role, way in ways.items():
+            if way["way"]["kind"] not in ("http", "server"):
+                raise RemeasureError(
+                    f"{self.folder}/runs/{run}.yaml: models.{parts[role]}: is the {role} of system "
+                    f"{repeats.model_of(model)!r} and reached by {way['way']['kind']!r}; a system asks while it "
+                    "works: give a model with `server` or `base_url`"
+                )
         return {
             "kind": "system",
-            "money": None,
+            "money": self.money(run, model),
             "image_tokens": None,
             "adapter": database.adapter,
             "vector_dim": database.vector_dim,
-            "options": database.options | spec.system.options,
+            "options": _of_adapter(database) | spec.system.options,
             "embedder": None,
             "answerer": None,
             "reranker": None,
             "case_timeout_s": spec.system.case_timeout_s,
+            "concurrency": spec.concurrency,
         } | ways
+
+    def price_row(self, run: str, model: str) -> PriceRow | None:
+        """As ``AskingPlan.price_row``; of a system that of its answerer, whose tokens it counts."""
+        system = self.model(run, model).system
+        if system is None:
+            return super().price_row(run, model)
+        return super().price_row(run, system.answerer) if system.answerer else None
+
+    def money(self, run: str, model: str) -> dict[str, Any] | None:
+        """As ``AskingPlan.money``; of a system that of its answerer.
+
+        Raises:
+            RemeasureError: a limit that could not be kept: other models of the system cost something, which it
+                does not count, or what it reads would have to be known before it is asked.
+        """
+        system = self.model(run, model).system
+        if system is None:
+            return super().money(run, model)
+        limits = self.run(run).limits
+        place = f"{self.folder}/runs/{run}.yaml: models.{repeats.model_of(model)}"
+        others = {"embedder": self.database(run, system.database).embedder, "reranker": system.reranker}
+        for role, name in others.items() if limits != Limits() else ():
+            if name is not None and _charges(super().money(run, name)):
+                raise RemeasureError(
+                    f"{place}: limits are set, and the {role} {name!r} has a price: only the tokens of the answerer "
+                    "are counted, so nothing could keep them; take the limits out, or serve it yourself"
+                )
+        found = super().money(run, system.answerer) if system.answerer else None
+        if found and found["estimate_usd"] is not None and _charges(found):
+            raise RemeasureError(
+                f"{place}: limits.estimate_usd is set, and what a system reads is known only when it is asked; use "
+                "limits.spend_usd, which is kept"
+            )
+        return found
 
     def ingest_way(self, run: str, database: str) -> dict[str, Any]:
         """Return how the embedder of a database is reached; not part of what is in it."""
@@ -281,6 +325,16 @@ class SystemsPlan(AskingPlan):
             return None
         here = self.study_run(run, study)
         return told | self.study(study).arms[arm].options | {"filter": here.filter}
+
+
+def _of_adapter(database: Database) -> dict[str, Any]:
+    """Return the options of a database that its adapter is told."""
+    return {name: value for name, value in database.options.items() if name not in HANDLING}
+
+
+def _charges(money: dict[str, Any] | None) -> bool:
+    """Return whether a model charges anything per token."""
+    return money is not None and any(money["price"].values())
 
 
 def environment_record(name: str) -> str:

@@ -12,10 +12,13 @@ import signal
 import subprocess
 import sys
 import time
+from typing import IO
 
 # Less than a caller grants us between SIGTERM and SIGKILL (``model_server``).
 GRACE_S = 3.0
 _POLL_S = 0.1
+# In front of the program's words: number of the pipe that breaks when we are gone.
+_LIFE = "--life"
 
 
 class Group:
@@ -44,14 +47,66 @@ class Group:
         self._warden.wait()
 
 
+class Talking:
+    """As ``Group``, of a program that is spoken to: its standard input and output are pipes to us.
+
+    Args:
+        words: command line of the program.
+        environment: of the program.
+        errors: an open file for its standard error.
+    """
+
+    def __init__(self, words: list[str], environment: dict[str, str], errors: IO[bytes]) -> None:
+        life, self._alive = os.pipe()
+        try:
+            self._warden = subprocess.Popen(
+                [sys.executable, "-I", "-S", __file__, _LIFE, str(life), *words],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                env=environment,
+                start_new_session=True,
+                pass_fds=(life,),
+            )
+        except BaseException:
+            os.close(self._alive)
+            raise
+        finally:
+            os.close(life)
+        self.input, self.output = self._warden.stdin, self._warden.stdout
+
+    def exit_status(self, wait_s: float) -> int | None:
+        """Return how the program ended, as ``Group.exit_status``, waiting for it; null where it goes on."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._warden.wait(wait_s)
+        return self._warden.poll()
+
+    def stop(self) -> None:
+        """End the group and wait until it is gone; may be called again."""
+        if self._alive is not None:
+            os.close(self._alive)
+            self._alive = None
+        with contextlib.suppress(OSError):
+            self.input.close()
+        self._warden.wait()
+        self.output.close()
+
+
 def _watch(words: list[str]) -> int:
-    """Be the warden: run a program until it ends or standard input is closed; return its exit status."""
+    """Be the warden: run a program until it ends or our pipe is closed; return its exit status."""
     told = []
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda *_: told.append(True))
-    program = subprocess.Popen(words, stdin=subprocess.DEVNULL, process_group=0)
+    life, stdin = 0, subprocess.DEVNULL
+    if words[0] == _LIFE:
+        life, stdin, words = int(words[1]), None, words[2:]
+    program = subprocess.Popen(words, stdin=stdin, process_group=0)
+    if life:  # the pipes are the program's alone: its end is seen at once
+        nothing = os.open(os.devnull, os.O_RDWR)
+        os.dup2(nothing, 0)
+        os.dup2(nothing, 1)
     while program.poll() is None and not told:
-        if select.select([0], [], [], _POLL_S)[0]:
+        if select.select([life], [], [], _POLL_S)[0]:
             break
     _end(program)
     code = program.wait()

@@ -9,6 +9,7 @@ from typing import Any
 from remeasure import estimates, executors, jsonl, kept, requests
 from remeasure.errors import RemeasureError
 from remeasure.executors import Call
+from remeasure.files import sha256_bytes
 from remeasure.image_check import Inspector
 from remeasure.journal import FINAL, SHARD, Journal
 from remeasure.records import Record, Request
@@ -69,6 +70,8 @@ class Plan(Record, kw_only=True):
     """Keys that must be asked."""
     is_part: bool = False
     """Whether other jobs ask the rest of the cell."""
+    after: dict[str, str] = {}
+    """Of later turns of live conversations: custom_id to that of the request of the turn before."""
 
 
 class Planner:
@@ -103,14 +106,18 @@ class Planner:
         settings, path = self._settings, self._path
         rows: list[tuple[str, str]] = []
         missing: set[str] = set()
-        n_lines, check_words = 0, self._words()
+        after: dict[str, str] = {}
+        n_lines, check_words, conversations = 0, self._words(), _Conversations(path)
         with Inspector(self._images_root) as inspector:
             odd = _OddImages(inspector)
             for request in requests.read_requests(path, settings.model):
                 n_lines += 1
                 key = self._key_of(request)
-                if shard is not None and not shard.holds(key):
+                before, first = conversations.place(request, key)
+                if shard is not None and not shard.holds(first):
                     continue
+                if before is not None:
+                    after[request.custom_id] = before
                 rows.append((request.custom_id, key))
                 if journal.status(key) not in settled and key not in missing:
                     missing.add(key)
@@ -120,7 +127,7 @@ class Planner:
         if not n_lines and not settings.may_be_empty:
             raise RemeasureError(f"{path}: holds no request; check the bench's items and rebuild the file")
         odd.tell()
-        return Plan(rows=rows, missing=missing, is_part=shard is not None)
+        return Plan(rows=rows, missing=missing, is_part=shard is not None, after=after)
 
     def missing_calls(self, plan: Plan) -> Iterator[Call]:
         """Yield the calls that must be made, in request order, each key once.
@@ -136,7 +143,8 @@ class Planner:
                 if self._key_of(request) != key:
                     raise self._changed(f"request {request.custom_id!r} asks something else now")
                 seen.add(key)
-                yield Call(key=key, custom_id=request.custom_id, body=request.body)
+                before = plan.after.get(request.custom_id)
+                yield Call(key=key, custom_id=request.custom_id, body=request.body, after=before)
         if len(seen) != len(plan.missing):
             raise self._changed(f"{len(plan.missing) - len(seen)} requests are not there any more")
 
@@ -189,6 +197,42 @@ class Planner:
                 raise RemeasureError(f"{where}: {error}") from None
 
         return check
+
+
+class _Conversations:
+    """Which request each turn of a live conversation goes on from: the one that asks all but its last question."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._seen: dict[str, tuple[str, str]] = {}
+
+    def place(self, request: Request, key: str) -> tuple[str | None, str]:
+        """Return the id of the turn before, null for all that is none, and the key of the first turn.
+
+        Raises:
+            RemeasureError: the turn before does not stand in front of it.
+        """
+        task = request.body.get("task")
+        if not isinstance(task, dict) or task.get("do") != "converse":
+            return None, key
+        messages = request.body["messages"]
+        before = None
+        if sum(message.get("role") == "user" for message in messages) > 1:
+            found = self._seen.get(_digest(request.body, messages[:-1]))
+            if found is None:
+                raise RemeasureError(
+                    f"{self._path}: request {request.custom_id!r} is a later turn of a live conversation, and "
+                    "the turn before does not stand in front of it; delete the file and rerun the target that "
+                    "writes it"
+                )
+            before, key = found
+        # Conversations that begin alike share what they share: it is asked once.
+        self._seen.setdefault(_digest(request.body, messages), (request.custom_id, key))
+        return before, key
+
+
+def _digest(body: dict[str, Any], messages: list[dict[str, Any]]) -> str:
+    return sha256_bytes(jsonl.encode(body | {"messages": messages}))
 
 
 class _OddImages:

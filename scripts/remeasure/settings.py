@@ -227,6 +227,10 @@ class Bench(Settings, kw_only=True):
     """The index file that its items are made from; null: the study's first."""
     answer_tokens: Positive | None = None
     """For estimates: how long an answer is, without thinking; null: as long as one of SimpleQA."""
+    requests_per_case: Annotated[float, Meta(gt=0)] | None = None
+    """For estimates: how many requests a system sends to its model for one question."""
+    input_tokens: Positive | None = None
+    """For estimates: how much such a request holds, what was found included."""
     judge_tokens: Positive | None = None
     """For estimates: how long a judge's reply is, without thinking; null: as long as such an answer too."""
 

@@ -168,11 +168,13 @@ class Wiring(Places):
         }
         if found.environment is not None:
             named["environment"] = environment_record(found.environment)
-        return named
+        ready = found.prebuilt.get(wildcards.dataset)
+        return named | ({"prebuilt": verified(ready)} if ready else {})
 
     def ingest_options(self, wildcards) -> dict[str, str]:
         """As ``ingested``, what the script is told by options of its own."""
-        return {name: path for name, path in self.ingested(wildcards).items() if name != "files"}
+        told = ("documents", "environment")
+        return {name: path for name, path in self.ingested(wildcards).items() if name in told}
 
     # -- questions and ranked lists ------------------------------------------------------------------------
 
@@ -325,6 +327,12 @@ class Wiring(Places):
             return named
         path = self.plan.imported(run, study, bench, wildcards.arm, model)
         return {"imported": path} if path else {}
+
+    def database_option(self, wildcards) -> list[str]:
+        """Where the record of a system's database would be: an estimate does not wait for it."""
+        if self.plan.system(wildcards.run, wildcards.model) is None:
+            return []
+        return ["--database", self.behind(wildcards, wildcards.model)["database"]]
 
     # -- costs ---------------------------------------------------------------------------------------------
 

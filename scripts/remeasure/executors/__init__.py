@@ -19,6 +19,8 @@ class Call(Record, kw_only=True):
     custom_id: str
     body: dict[str, Any]
     """Neutral body with image references."""
+    after: str | None = None
+    """Of a later turn of a live conversation: id of the request of the turn before."""
 
 
 class Keeper(Protocol):
@@ -207,6 +209,8 @@ class SystemSettings(Way, kw_only=True, tag_field="kind", tag="system"):
     answerer: Part | None = None
     reranker: Part | None = None
     case_timeout_s: float
+    concurrency: int = 1
+    """How many adapters work side by side; conversations and questions are shared out between them."""
     database: str | None = None
     """Record of the database, as the cell says it."""
     environment: str | None = None

@@ -150,7 +150,7 @@ def of_http(
         return Failure(kind="not_a_completion", message=_NO_COMPLETION, status=200, usage=_usage_in(body))
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return _not_json(status, body)
-    if _is_too_deep(body):
+    if is_too_deep(body):
         return Failure(kind="not_a_completion", message="JSON nested too deeply to be kept", status=200)
     return _of_completion(completion, names, _raw(body))
 
@@ -165,7 +165,7 @@ def _is_json(body: bytes) -> bool:
     return True
 
 
-def _is_too_deep(body: bytes) -> bool:
+def is_too_deep(body: bytes) -> bool:
     """Return whether JSON is nested more deeply than any reader of a journal can be sure to read."""
     if body.count(b"[") + body.count(b"{") <= _MAX_DEPTH:
         return False
@@ -187,7 +187,7 @@ def _of_error(
     """Return what a reply with another status than 200 means."""
     error = _error(body)
     code, kind = error.get("code"), error.get("type")
-    raw = _raw(body) if error and not _is_too_deep(body) else None
+    raw = _raw(body) if error and not is_too_deep(body) else None
     said = {"message": _error_text(status, body), "status": status}
     if status == 402 or code in _NO_QUOTA or kind in _NO_QUOTA:
         return Failure(kind="quota", **said)

@@ -1,7 +1,7 @@
 """Who is asked in a run: every request file that its tables are made from, and every model behind them."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -23,7 +23,7 @@ class Asking(Record, kw_only=True):
     model: str
     path: Path
     words: dict[str, Any]
-    """Neutral body without messages, as the settings will have it."""
+    """Neutral body without messages, as the settings will have it; ``do`` is what a system does."""
 
 
 class Target(Record, kw_only=True):
@@ -34,6 +34,12 @@ class Target(Record, kw_only=True):
     served_name: str
     way: executors.Settings
     files: tuple[Asking, ...]
+    role: Literal["whole", "embedder", "answerer", "reranker"] = "whole"
+    """What it is asked for; a model that only systems ask has no files of requests."""
+    words: dict[str, Any] = {}
+    """Neutral body without messages, as it is asked first."""
+    vector_dim: int | None = None
+    """Of an embedder."""
 
 
 def askings(plan: Plan, run: str) -> list[Asking]:
@@ -61,6 +67,8 @@ def _asking(cell: str, folder: Path, settings: dict[str, Any], study: str, bench
     words = {"model": settings["model"], "max_tokens": settings["max_tokens"]} | settings["sampling"]
     if settings.get("thinking") is not None:
         words["thinking"] = settings["thinking"]
+    if settings.get("task"):
+        words["do"] = settings["task"]["do"]
     return Asking(
         cell=cell,
         study=study,
@@ -79,13 +87,45 @@ def targets(plan: Plan, run: str, files: list[Asking]) -> list[Target]:
         settings = plan.study_executor(run, asking.study, asking.model)
         text = msgspec.json.encode(settings, order="sorted").decode()
         found.setdefault((asking.model, text), []).append(asking)
-    return [
+    asked = [
         Target(
             name=model,
             spec=plan.model(run, model),
             served_name=plan.ask(run, model)["served_name"],
             way=options.decode(text, executors.Settings, f"models.{model}"),
             files=tuple(group),
+            words=group[0].words,
         )
         for (model, text), group in found.items()
     ]
+    return [*asked, *_behind_systems(plan, run, asked)]
+
+
+def _behind_systems(plan: Plan, run: str, asked: list[Target]) -> list[Target]:
+    """Return the models that systems ask, each once for what it is asked for."""
+    found: dict[tuple[str, str], Target] = {}
+    for target in asked:
+        system = target.spec.system
+        if system is None or not isinstance(target.way, executors.SystemSettings):
+            continue
+        named = {"answerer": system.answerer, "reranker": system.reranker}
+        named["embedder"] = plan.database(run, system.database).embedder
+        answers = [one.words for one in target.files if one.words.get("do") != "search"]
+        for role, name in named.items():
+            part = getattr(target.way, role)
+            if name is None or part is None or (role == "answerer" and not answers):
+                continue
+            found.setdefault(
+                (role, name),
+                Target(
+                    name=name,
+                    spec=plan.model(run, name),
+                    served_name=part.served_name,
+                    way=part.way,
+                    files=(),
+                    role=role,
+                    words={w: v for w, v in answers[0].items() if w != "do"} if role == "answerer" else {},
+                    vector_dim=target.way.vector_dim if role == "embedder" else None,
+                ),
+            )
+    return list(found.values())

@@ -10,13 +10,14 @@ from collections import Counter
 from pathlib import Path
 
 import aiohttp
+import msgspec
 
 from remeasure import executors, oversize
 from remeasure.errors import RemeasureError
 from remeasure.executors import Call, served
 from remeasure.executors.keys import Key
 from remeasure.executors.payload import Payloads
-from remeasure.executors.replies import Failure, Outcome, of_http
+from remeasure.executors.replies import Failure, Outcome, of_http, one_line
 from remeasure.executors.served import Served
 from remeasure.preflight import contexts
 from remeasure.preflight.askings import Target
@@ -32,6 +33,9 @@ _NOT_THERE = ("timeout", "connection", "html", "not_http", "redirect")
 # What OpenAI's thinking models say where one token is not enough to begin an answer; the prompt was taken.
 _TAKEN = re.compile(r"max_tokens or model output limit was reached")
 
+# What embedders and rerankers are tried with.
+_TEXT = {"input": ["Hello"], "encoding_format": "float"}
+_PAIR = {"query": "Hello", "documents": ["Hello"]}
 # Stands for requests that are not built yet.
 _ONE_WORD = [{"role": "user", "content": "Hello"}]
 
@@ -164,7 +168,9 @@ async def _try(
 ) -> tuple[Outcome | Failure | None, list[str]]:
     """Send the real request; return its reply and what is wrong with it."""
     target, asked = address.target, survey.widest
-    body = asked.request.body if asked else target.files[0].words | {"messages": _ONE_WORD}
+    if target.role in ("embedder", "reranker"):
+        return await _try_part(session, address, key)
+    body = asked.request.body if asked else target.words | {"messages": _ONE_WORD}
     call = Call(key="", custom_id="preflight", body=body | {"max_tokens": 1})
     try:
         with Payloads(target.way, target.served_name, root) as payloads:
@@ -183,6 +189,39 @@ async def _try(
         return reply, [_refused(address, reply, key)]
     what = f"{asked.name}, {plural(asked.n_images, 'image')}" if asked else "a request of one word"
     return reply, [f"{address.place} does not answer {what}: {reply.kind}: {reply.message}; {_remedy(reply)}"]
+
+
+async def _try_part(
+    session: aiohttp.ClientSession, address: Address, key: Key
+) -> tuple[Outcome | Failure | None, list[str]]:
+    """Send one real request to an embedder or reranker; return what is wrong with the reply."""
+    target = address.target
+    path, told = ("embeddings", _TEXT) if target.role == "embedder" else ("rerank", _PAIR)
+    told = told | {"model": target.served_name}
+    limit_s = min(target.way.timeout_s, _TRY_LIMIT_S)
+    url = f"{address.url.rstrip('/')}/{path}"
+    page = await served.fetch(session, "POST", url, limit_s, msgspec.json.encode(told), key.out_of_bytes)
+    if isinstance(page, Failure):
+        return page, [f"{address.place} does not answer: {page.kind}: {page.message}; {_remedy(page)}"]
+    if page.status in (401, 403):
+        return None, [_refused(address, Failure(kind="auth", message="", status=page.status), key)]
+    if page.status != 200:
+        said = one_line(page.body.decode("utf-8", "replace"), 200)
+        return None, [f"{address.place}: /{path}: status {page.status}: {said}; serve a model that is made for it"]
+    if target.role == "embedder" and (n := _n_dimensions(page.body)) != target.vector_dim:
+        return None, [
+            f"{address.place}: gives vectors of {n or 'no'} dimensions, vector_dim is {target.vector_dim}; correct "
+            "vector_dim of the database, or the model"
+        ]
+    return None, []
+
+
+def _n_dimensions(body: bytes) -> int | None:
+    """Return the length of the vector in a reply of ``/v1/embeddings``; null where there is none."""
+    try:
+        return len(msgspec.json.decode(body)["data"][0]["embedding"])
+    except (msgspec.MsgspecError, UnicodeDecodeError, LookupError, TypeError):
+        return None
 
 
 def _remedy(failure: Failure) -> str:

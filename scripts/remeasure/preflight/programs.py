@@ -14,6 +14,7 @@ from remeasure.fingerprint import SCRIPTS
 from remeasure.plan import Plan
 from remeasure.preflight.askings import Target
 from remeasure.preflight.report import Group, plural
+from remeasure.systems import adapter
 
 _IMPORT_LIMIT_S = 60.0
 # Its packages live on GPU nodes, in an environment of their own (envs/vllm.yaml); the step checks them there.
@@ -37,6 +38,7 @@ def check_servers(plan: Plan, targets: list[Target], root: Path) -> Group:
         for target in ours
         if not (SCRIPTS / str(target.spec.server)).is_file()
     ]
+    programs_wrong += _adapter_problems(targets)
     said = [plural(len(programs), "program"), plural(len(files), "file"), plural(len(packages), "package")]
     said += [f"{', '.join(on_node)} not checked, that is done on the node"] if on_node else []
     return Group(
@@ -44,6 +46,18 @@ def check_servers(plan: Plan, targets: list[Target], root: Path) -> Group:
         said=tuple(said) if ours else ("none is started",),
         problems=(*programs_wrong, *files_wrong, *packages_wrong),
     )
+
+
+def _adapter_problems(targets: list[Target]) -> list[str]:
+    """Return which systems have no adapter; whether their Python is there decides what a run has."""
+    found = []
+    for target in targets:
+        if isinstance(target.way, executors.SystemSettings):
+            try:
+                adapter.program(target.way.adapter)
+            except RemeasureError as error:
+                found.append(f"models.{target.name}: {error}")
+    return found
 
 
 def _file_problem(root: Path, path: str, model: str) -> str | None:

@@ -69,6 +69,8 @@ def survey(target: Target, root: Path) -> Survey:
             else:
                 surveyor.unbuilt.append(asking.cell)
                 surveyor.translate(asking.words | {"messages": []}, f"the settings of {asking.cell}")
+        if target.role == "answerer":
+            surveyor.translate(target.words | {"messages": []}, "what systems ask it")
         return surveyor.result()
 
 

@@ -14,6 +14,7 @@ from remeasure.wiring import Wiring
 JUDGES = "judges"
 # Columns of the blocks of the report, and the rules whose jobs a column sums up.
 SOURCES, MODELS, CORPORA, ENCODERS = "sources", "model", "corpus", "encoder"
+DATASETS, ENVIRONMENTS = "dataset", "environment"
 CELLS, TABLES = "cell", "table"
 BLOCKS: dict[str, dict[str, tuple[str, ...]]] = {
     MODELS: {"merged": ("merge_adapter",)},
@@ -28,6 +29,8 @@ BLOCKS: dict[str, dict[str, tuple[str, ...]]] = {
         "vectors": ("embed", "embed_part", "merge_vectors"),
         "index": ("build_index",),
     },
+    ENVIRONMENTS: {"installed": ("install_environment",)},
+    DATASETS: {"loaded": ("load_dataset",), "database": ("ingest_documents",)},
     CELLS: {
         "items": ("build_items", "build_items_as_job"),
         "ranking": ("search",),
@@ -43,6 +46,8 @@ ASKING = ("ask", "ask_judge", "ask_agreement")
 WRITING = ("build_requests", "build_requests_as_job", "build_judge_requests", "build_agreement_requests")
 # A list of images belongs to all cells of its study, whose name is the rule's.
 _LISTING = "index_"
+# Wildcards that name a row of the other blocks.
+_NAMES = ("corpus", "encoder", "adapted", "environment", "dataset", "database")
 _PLACE = ("study", "bench", "arm", "model")
 _COLUMNS = {rule: (block, name) for block, names in BLOCKS.items() for name in names for rule in names[name]}
 
@@ -184,7 +189,7 @@ def _step(made: Made, cells: dict[tuple[str, str, str, str], str], behind: tuple
     elif block == SOURCES:
         rows = [made.rule]
     else:
-        rows = ["/".join(at[name] for name in ("corpus", "encoder", "adapted") if name in at)]
+        rows = ["/".join(at[name] for name in _NAMES if name in at)]
     return Step(made, block, column, tuple(rows), behind)
 
 

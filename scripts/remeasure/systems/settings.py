@@ -7,6 +7,9 @@ from msgspec import Meta
 from remeasure.needs import Needs
 from remeasure.yaml_files import Count, Positive, Seconds, Settings
 
+HANDLING = ("max_failed_documents", "batch_documents", "document_timeout_s")
+"""Options of a database that no adapter is told: they change nothing in it."""
+
 
 class Dataset(Settings, kw_only=True):
     """Documents and questions from outside."""
@@ -40,7 +43,8 @@ class Database(Settings, kw_only=True):
     """A model of the run that serves ``/v1/embeddings``."""
     vector_dim: Positive
     options: dict[str, Any] = {}
-    """Chunking and the like."""
+    """Chunking and the like; ``max_failed_documents`` (0), ``batch_documents`` (512) and ``document_timeout_s``
+    (600) are the step's own."""
     prebuilt: dict[str, str] = {}
     """Dataset to a database that is there already; it is checked and used instead of ingesting."""
     needs: Needs = Needs()
