@@ -25,6 +25,7 @@ rule load_dataset:
     params:
         code=code_of("load_dataset.py"),
         settings=as_json(PLAN.load_dataset, "run", "dataset"),
+        state=FILES.dataset_state,
         inputs=as_pairs(FILES.dataset_files),
     shell:
         'python "$SCRIPTS"/load_dataset.py --settings {params.settings:q} --files {params.inputs:q}'

@@ -21,6 +21,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type=Path,
         help="a Python that has torch, transformers, peft and sentencepiece, for the tests marked torch",
     )
+    parser.addoption(
+        "--environments",
+        type=Path,
+        default=ROOT / "results" / "environments",
+        help="where the environments of systems are that have one of their own, for the tests marked haiku",
+    )
 
 
 @pytest.fixture(autouse=True)

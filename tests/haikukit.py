@@ -5,6 +5,7 @@ into 64 places, of length 1; a reranker's score is the number of the query's wor
 """
 
 import base64
+import itertools
 import json
 import re
 import struct
@@ -15,6 +16,10 @@ from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+
+import pytest
+
+from remeasure import environments
 
 ROOT = Path(__file__).resolve().parent.parent
 DIM = 64
@@ -39,8 +44,12 @@ def say(text: str | None, finish: str = "stop") -> dict[str, Any]:
     return {"message": {"role": "assistant", "content": text}, "finish_reason": finish}
 
 
-def call(name: str, *, tool_id: str = "call-1", **arguments: Any) -> dict[str, Any]:
+_NUMBERS = itertools.count(1)
+
+
+def call(name: str, **arguments: Any) -> dict[str, Any]:
     """A reply that calls one tool; ``raw`` instead of arguments stands as it is."""
+    tool_id = f"call-{next(_NUMBERS)}"
     given = arguments["raw"] if "raw" in arguments else json.dumps(arguments)
     tool = {"id": tool_id, "type": "function", "function": {"name": name, "arguments": given}}
     message = {"role": "assistant", "content": None, "tool_calls": [tool]}
@@ -206,3 +215,44 @@ class Adapter:
             "options": {"chunking": "own", "chunk_tokens": 64},
         }
         return self("open", **(given | words))
+
+
+DOCUMENTS = [
+    {
+        "uri": "fox",
+        "title": "A fox",
+        "text": "The quick brown fox jumps over the lazy dog. It met a zebrafish.",
+    },
+    {"uri": "paris", "title": "Paris", "text": "Paris is the capital of France."},
+    {"uri": "berlin", "title": "Berlin", "text": "Berlin is the capital of Germany and a big city."},
+    # 240 tokens: four chunks of 64 or fewer.
+    {"uri": "snakes", "title": "Snakes", "text": "Snakes eat mice. " * 60},
+]
+"""Four documents of seven chunks of at most 64 tokens."""
+
+
+class Haiku:
+    """One version of haiku.rag: its Python, and what its tools are called."""
+
+    def __init__(self, python: Path, version: str) -> None:
+        self.python, self.version = python, version
+        self.merged = version != "0.77.0"
+
+    def tool(self, name: str, target: str = "rag") -> str:
+        return name if self.merged else f"{target}_{name}"
+
+    @property
+    def code_target(self) -> str:
+        return "rag" if self.merged else "analysis"
+
+
+def haiku_of(request: Any, version: str) -> Haiku:
+    """The version's environment; where no Python for it is found and ``CI`` is not set, the test is skipped."""
+    name = "haiku-" + "-".join(version.split(".")[:2])
+    folder: Path = request.config.getoption("--environments") / name
+    python = folder / "bin" / "python"
+    if python.exists():
+        return Haiku(python, version)
+    if environments.find_python("3.12") is None and not environments.is_ci():
+        pytest.skip("haiku.rag needs Python 3.12 or later, and none was found")
+    pytest.fail(f"{folder} is missing; run: .venv/bin/snakemake -c all results/environments/{name}.json")

@@ -31,7 +31,7 @@ def stage_records(plan: Plan, run: str, table: str) -> list[str]:
         if arm.retriever:
             found.append(f"{bench}/{cell.arm}/retrieval.json")
         dataset = plan.dataset_of(run, cell.study, cell.bench)
-        if dataset and not here.items:
+        if dataset:
             found.append(f"results/{run}/datasets/{dataset}/dataset.json")
             files = plan.dataset(run, dataset).files.values()
             found += [built_record(plan, path) for path in files if is_made(plan, path)]

@@ -1,6 +1,7 @@
 """Which systems answer which cells, from what data, and how they are reached; part of ``plan.Plan``."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 from remeasure import environments, fingerprint, repeats
@@ -91,6 +92,21 @@ class SystemsPlan(AskingPlan):
                 f"{', '.join(known) or 'none'}"
             )
         return known[name]
+
+    def dataset_files(self, run: str, name: str) -> dict[str, str]:
+        """Return the files of a dataset by the loader's names.
+
+        What ships with the workflow is found wherever it is called from; a file of that name in the working
+        directory comes first.
+        """
+        files = self.dataset(run, name).files
+        ours = {key: self.folder.parent / path for key, path in files.items()}
+        return {
+            key: str(ours[key])
+            if not path.startswith("results/") and not Path(path).exists() and ours[key].exists()
+            else path
+            for key, path in files.items()
+        }
 
     def dataset_of(self, run: str, study: str, bench: str) -> str | None:
         """Return the dataset of a bench; null where its questions come from elsewhere."""

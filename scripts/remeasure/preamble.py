@@ -176,10 +176,10 @@ def _check_index(study: str, given: dict, told: dict[str, Any]) -> None:
 
 
 def _check_dataset(plan: Plan, run: str, dataset: str, made: set[str], place: str) -> None:
-    """Check where the files of a dataset come from."""
-    for name, path in plan.dataset(run, dataset).files.items():
-        ours = plan.folder.parent / path
-        if path not in made and (path.startswith("results/") or not (Path(path).exists() or ours.exists())):
+    """Check where the files of a dataset come from, and that its loader reads them."""
+    plan.load_dataset(run, dataset)
+    for name, path in plan.dataset_files(run, dataset).items():
+        if path not in made and (path.startswith("results/") or not Path(path).exists()):
             raise RemeasureError(
                 f"{place}: datasets.{dataset}.files.{name}: {path} is not there and no source"
                 f"{did_you_mean(path, made)}; correct the path"
@@ -190,7 +190,7 @@ def _check_cell(run: str, plan: Plan, cell: Cell, made: set[str], place: str) ->
     here, study = plan.study_run(run, cell.study), plan.study(cell.study)
     corpus = plan.corpus_name(run, cell.study, cell.bench)
     dataset = plan.dataset_of(run, cell.study, cell.bench)
-    if here.items is None and dataset is not None:
+    if dataset is not None:
         _check_dataset(plan, run, dataset, made, place)
     elif here.items is None and study.index:
         told = plan.index(run, cell.study)

@@ -99,7 +99,7 @@ def _of_cell(plan: "Plan", run: str, cell: Cell) -> Iterator[str]:
     if here.items:
         yield f"{here.items}/{cell.bench}.jsonl"
     dataset = plan.dataset_of(run, cell.study, cell.bench)
-    if dataset and not here.items:
+    if dataset:
         yield from plan.dataset(run, dataset).files.values()
     if plan.reads_index(run, cell.study):
         yield from plan.tables_of(run, cell.study).values() or [plan.source(run, cell.study)]

@@ -150,8 +150,14 @@ class Wiring(Places, Calibrated):
 
     def dataset_files(self, wildcards) -> dict[str, Any]:
         """What a dataset is read from, by the loader's names."""
-        files = self.plan.dataset(wildcards.run, wildcards.dataset).files
+        files = self.plan.dataset_files(wildcards.run, wildcards.dataset)
         return {name: verified(path) for name, path in files.items()}
+
+    def dataset_state(self, wildcards) -> str:
+        """What shows that a file in a folder of a dataset has changed, as ``source_state``."""
+        files = self.plan.dataset_files(wildcards.run, wildcards.dataset)
+        own = {name: Path(path) for name, path in files.items() if not path.startswith("results/")}
+        return " ".join(f"{name}={image_tree.state_of(path)}" for name, path in own.items())
 
     def ingested(self, wildcards) -> dict[str, Any]:
         """What a database is made from: documents, the files of its embedder, its environment."""

@@ -86,6 +86,26 @@ def test_own_questions_are_checked_against_the_documents_of_the_dataset(plan):
     assert mine.readers("mine", "ragbench", "hotpotqa", "rag") == ()
 
 
+def test_data_that_ships_with_the_workflow_is_found_from_every_working_directory(plan, tmp_path, monkeypatch):
+    mine, at = plan("extends: embedded\n"), SimpleNamespace(run="mine", dataset="clapnq-mini")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert Wiring(mine).dataset_files(at) == {"folder": str(tmp_path / "config/data/clapnq_mini")}
+    Path("config/data/clapnq_mini").mkdir(parents=True)
+    assert Wiring(mine).dataset_files(at) == {"folder": "config/data/clapnq_mini"}
+
+
+def test_a_changed_file_in_a_folder_of_a_dataset_is_noticed(plan, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    mine, at = plan("extends: embedded\n"), SimpleNamespace(run="mine", dataset="number-problems")
+    before = Wiring(mine).dataset_state(at)
+    (tmp_path / "config/data/number_problems/questions.jsonl").write_text("{}\n")
+    assert Wiring(mine).dataset_state(at) != before
+    # What is verified by hash or brought by hand is never looked at again, as all sources.
+    hotpotqa = SimpleNamespace(run="paper", dataset="hotpotqa")
+    assert Wiring(mine).dataset_state(hotpotqa) == ""
+
+
 @pytest.mark.parametrize(
     "dataset, said",
     [

@@ -125,7 +125,7 @@ def test_the_four_benches_of_the_mini_set_have_the_same_ids(tmp_path):
     for name, task in (tasks | {"live": {"do": "converse", "compact": False}}).items():
         assert build("dataset", tmp_path / "questions.jsonl", task, 200) == 0
         ids[name] = [one.item_id for one in built()]
-    # README of the mini set: 134 queries, 51 rewrites, 41 turns; 38 of them have gold passages, all among the 51.
+    # README of the mini set: 134 queries, 51 rewrites, 41 turns; 38 have gold passages, all among the 51.
     assert [len(found) for found in ids.values()] == [134, 51, 41, 41]
     assert ids["answer"] == ids["live"]
     assert len({*ids["answer"]} & {*ids["rewrite"]}) == 38 and {*ids["rewrite"]} < {*ids["search"]}

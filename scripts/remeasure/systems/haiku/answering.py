@@ -148,8 +148,12 @@ class Answerer:
         return traces.trace_of(messages, state, capability)
 
     def _failed(self, error: Exception, trace: dict[str, Any]) -> dict[str, Any]:
-        said = f"{type(error).__name__}: {failures.one_line(error)}"
-        return {"ok": False, "kind": failures.kind_of(error), "error": said, "trace": trace}
+        kind = failures.kind_of(error)
+        if kind == "tool_error" and trace["events"].get("request_limit_reached"):
+            # It went on to call what had been taken away.
+            kind = "request_limit"
+        said = f"{type(error).__name__}: {failures.one_line(getattr(error, 'message', error))}"
+        return {"ok": False, "kind": kind, "error": said, "trace": trace}
 
 
 def _finish(messages: list[Any]) -> str | None:

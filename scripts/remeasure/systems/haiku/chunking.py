@@ -30,8 +30,9 @@ def chunks_of(text: str, most: int) -> list[str]:
         last = min(first + most, len(ends))
         cut = ends[last - 1]
         if last < len(ends):
-            half = ends[first + (last - first) // 2]
-            sentences = [match.end() for match in _END.finditer(text, half, cut + 1) if match.end() <= cut]
+            half = ends[first + (last - first - 1) // 2]
+            ended = (match.end() for match in _END.finditer(text, start, cut + 1))
+            sentences = [end for end in ended if half <= end <= cut]
             cut = sentences[-1] if sentences else cut
         pieces.append(text[start:cut].strip())
         start = cut

@@ -64,7 +64,8 @@ class Filling:
             raise Failed("fatal", "option chunking is missing; say own or docling")
         if options["chunking"] == "own" and not isinstance(options.get("chunk_tokens"), int):
             raise Failed("fatal", "option chunk_tokens is missing; own chunks need their size")
-        if options["chunking"] == "docling" and not Path(options.get("tokenizer", "")).is_dir():
+        counted = options.get("tokenizer")
+        if options["chunking"] == "docling" and not (counted and Path(counted).is_dir()):
             raise Failed(
                 "fatal", "option tokenizer: expected a folder that is there; docling counts tokens with it"
             )

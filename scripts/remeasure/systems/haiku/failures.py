@@ -20,11 +20,9 @@ class Failed(Exception):
         self.kind = kind
 
 
-def one_line(error: object, secrets: tuple[str, ...] = ()) -> str:
-    """Return what an error says as one line, never with a key in it."""
+def one_line(error: object) -> str:
+    """Return what an error says as one line that is not long."""
     said = " ".join(str(error).split()) or type(error).__name__
-    for secret in secrets:
-        said = said.replace(secret, "(key)")
     return said if len(said) <= LONGEST else said[: LONGEST - 1] + "…"
 
 
@@ -76,6 +74,8 @@ def kind_of(error: BaseException) -> str:
     for each in chain(error):
         if isinstance(each, exceptions.ModelHTTPError):
             return _of_status(each.status_code, str(each))
+        if isinstance(each, exceptions.ContentFilterError):
+            return "refused"
         if isinstance(each, exceptions.UnexpectedModelBehavior):
             # Retries of a tool that are used up say so; else nothing was left to make an answer of.
             return "tool_error" if "tool" in str(each).lower() else "no_answer"

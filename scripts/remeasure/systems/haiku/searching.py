@@ -78,7 +78,8 @@ async def searched(rag: Any, command: dict[str, Any]) -> list[dict[str, Any]]:
         try:
             results.append(await one_search(rag, query, command["limit"], clause, mode))
         except Exception as error:
-            if failures.kind_of(error) in _ALL_FAIL:
+            kind = failures.kind_of(error)
+            if kind in _ALL_FAIL:
                 raise
-            results.append({"error": f"{type(error).__name__}: {failures.one_line(error)}"})
+            results.append({"kind": kind, "error": f"{type(error).__name__}: {failures.one_line(error)}"})
     return results

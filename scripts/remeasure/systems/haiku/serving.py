@@ -35,7 +35,8 @@ class Adapter:
         self._answerer: answering.Answerer | None = None
         self._writes = False
         self._options: dict[str, Any] = {}
-        self._secrets: tuple[str, ...] = ()
+        self.secrets: tuple[str, ...] = ()
+        """Keys of the endpoints of the open database."""
 
     async def reply(self, command: dict[str, Any]) -> dict[str, Any]:
         """Return the reply to one command; only what ends the process is raised."""
@@ -54,11 +55,11 @@ class Adapter:
                 raise Failed("fatal", f"do: {command.get('do')!r} is unknown; known: {', '.join(ways)}")
             return await ways[command["do"]](command)
         except Failed as error:
-            return {"ok": False, "kind": error.kind, "error": failures.one_line(error, self._secrets)}
+            return {"ok": False, "kind": error.kind, "error": failures.one_line(error)}
         except KeyError as error:
             return {"ok": False, "kind": "fatal", "error": f"{command.get('do')}: {error} is missing"}
         except Exception as error:
-            said = f"{type(error).__name__}: {failures.one_line(error, self._secrets)}"
+            said = f"{type(error).__name__}: {failures.one_line(error)}"
             return {"ok": False, "kind": failures.kind_of(error), "error": said}
 
     async def _describe(self, command: dict[str, Any]) -> dict[str, Any]:
@@ -72,13 +73,21 @@ class Adapter:
         if endpoints["embedder"] is None:
             raise Failed("fatal", "open: no embedder was given")
         given = [each for each in endpoints.values() if each is not None]
-        self._secrets = tuple(key for each in given if (key := failures.key_of(each)))
+        self.secrets = tuple(key for each in given if (key := failures.key_of(each)))
         config = configuration.app_config(endpoints, options, merged_code=library.is_merged())
         path, self._writes = Path(command["database"]), bool(command.get("create"))
         self._rag = await database.opened(path, config, endpoints["embedder"], create=self._writes)
         self._options, self._filling = options, None
         self._answerer = answering.Answerer(self._rag, path, endpoints, options)
-        return {"ok": True, "stamp": await database.stamp_of(self._rag)}
+        stamp, asked = await database.stamp_of(self._rag), endpoints["embedder"]
+        if stamp["vector_dim"] not in (None, asked["vector_dim"]):
+            await self._closed()
+            raise Failed(
+                "fatal",
+                f"{path}: its vectors are of {stamp['model']!r} with {stamp['vector_dim']} numbers, those of "
+                f"the embedder {asked['model']!r} have {asked['vector_dim']}; take the one that made it",
+            )
+        return {"ok": True, "stamp": stamp}
 
     def _open_one(self) -> Any:
         if self._rag is None:
@@ -101,10 +110,7 @@ class Adapter:
     async def _answer(self, command: dict[str, Any]) -> dict[str, Any]:
         self._open_one()
         assert self._answerer is not None
-        reply = await self._answerer.answer(command)
-        if "error" in reply:
-            reply["error"] = failures.one_line(reply["error"], self._secrets)
-        return reply
+        return await self._answerer.answer(command)
 
     async def _forget(self, command: dict[str, Any]) -> dict[str, Any]:
         await self._closed()
@@ -132,9 +138,17 @@ def read(line: bytes) -> dict[str, Any]:
     return command
 
 
-def written(reply: dict[str, Any]) -> bytes:
-    """Return a reply as a line; halves of characters that a model made stand as question marks."""
-    return json.dumps(reply, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace") + b"\n"
+def written(reply: dict[str, Any], secrets: tuple[str, ...] = ()) -> bytes:
+    """Return a reply as a line.
+
+    Args:
+        reply: halves of characters that a model made stand as question marks.
+        secrets: keys; a server that repeats one in an error must not bring it into a file.
+    """
+    line = json.dumps(reply, ensure_ascii=False, allow_nan=False)
+    for secret in secrets:
+        line = line.replace(json.dumps(secret, ensure_ascii=False)[1:-1], "(key)")
+    return line.encode("utf-8", "replace") + b"\n"
 
 
 def serve(commands: IO[bytes], replies: IO[bytes]) -> int:
@@ -153,7 +167,7 @@ def serve(commands: IO[bytes], replies: IO[bytes]) -> int:
                 return 130
             if "id" in command:
                 reply["id"] = command["id"]
-            replies.write(written(reply))
+            replies.write(written(reply, adapter.secrets))
             replies.flush()
         runner.run(adapter._closed())
     return 0

@@ -7,8 +7,12 @@ from typing import Any
 
 NOTHING_FOUND = "No results found."
 """What a search tells the model that found nothing."""
+OUT_OF_CODE = "Code-execution limit reached"
+"""How it begins when the budget of code is spent."""
 CUTOFF = 0.75
 """Likeness (difflib) from which a cited id is taken as a damaged one of those retrieved."""
+NO_SUCH_TOOL = "Unknown tool name"
+"""How it begins when a tool is called that there is not, or no longer."""
 _IGNORED = re.compile(r"ignored (\d+) unresolvable id")
 _KINDS = ("search", "cite", "execute_code")
 
@@ -30,7 +34,7 @@ def _calls(messages: list[Any]) -> list[Any]:
 
 def _cited_ids(call: Any) -> list[str]:
     try:
-        given = call.args_as_dict().get("chunk_ids")
+        given = call.args_as_dict().get("chunk_ids") if call is not None else None
     except (ValueError, AssertionError):
         return []
     return [each.strip("[]") for each in given if isinstance(each, str)] if isinstance(given, list) else []
@@ -43,30 +47,52 @@ def _is_null(message: Any) -> bool:
     return not any(isinstance(part, ToolCallPart) for part in message.parts) and next(said, None) is None
 
 
-def _of_retry(part: Any, known: set[str], events: Counter[str]) -> None:
-    """Count an answer to a tool call that told the model to try again."""
-    if part.tool_name is None:  # a message without anything in it
-        return
-    if part.tool_name not in known or isinstance(part.content, list):
-        events["unknown_tools"] += 1
-        return
-    events["tool_errors"] += 1
+class _Counting:
+    """Counts message by message what happened; a tool's reply belongs to a call of the response before it."""
 
+    def __init__(self, retrieved: list[str], known: set[str]) -> None:
+        self._retrieved, self._known = retrieved, known
+        self._asked: dict[str, Any] = {}
+        self.events: Counter[str] = Counter()
+        self.n_requests = 0
 
-def _of_return(part: Any, events: Counter[str]) -> None:
-    """Count what a tool gave back."""
-    kind, said = kind_of_tool(part.tool_name), str(part.content)
-    if getattr(part, "outcome", None) == "failed":
-        if kind == "search":
-            events["rejected_searches"] += 1
-        elif kind == "execute" and said.startswith("Code-execution limit reached"):
-            events["rejected_executions"] += 1
-        else:
-            events["tool_errors"] += 1
-    elif kind == "search" and said == NOTHING_FOUND:
-        events["empty_searches"] += 1
-    elif kind == "cite" and (ignored := _IGNORED.search(said)):
-        events["unresolved_citations"] += int(ignored[1])
+    def response(self, message: Any) -> None:
+        self.n_requests += 1
+        self.events["null_answers"] += _is_null(message)
+        self._asked = {call.tool_call_id: call for call in _calls([message])}
+
+    def retry(self, part: Any) -> None:
+        """Count an answer that told the model to try again."""
+        if part.tool_name is None:  # a message with nothing in it
+            return
+        gone = isinstance(part.content, str) and part.content.startswith(NO_SUCH_TOOL)
+        if gone or part.tool_name not in self._known or isinstance(part.content, list):
+            self.events["unknown_tools"] += 1
+            return
+        self.events["tool_errors"] += 1
+        if kind_of_tool(part.tool_name) == "cite":
+            self.events["unresolved_citations"] += len(_cited_ids(self._asked.get(part.tool_call_id)))
+
+    def returned(self, part: Any) -> None:
+        """Count what a tool gave back."""
+        kind, said = kind_of_tool(part.tool_name), str(part.content)
+        if getattr(part, "outcome", None) == "failed":
+            if kind == "search":
+                self.events["rejected_searches"] += 1
+            elif kind == "execute" and said.startswith(OUT_OF_CODE):
+                self.events["rejected_executions"] += 1
+            else:
+                self.events["tool_errors"] += 1
+        elif kind == "search" and said == NOTHING_FOUND:
+            self.events["empty_searches"] += 1
+        elif kind == "cite":
+            ignored = _IGNORED.search(said)
+            self.events["unresolved_citations"] += int(ignored[1]) if ignored else 0
+            ids = _cited_ids(self._asked.get(part.tool_call_id))
+            lost = [each for each in ids if each not in self._retrieved]
+            self.events["repaired_citations"] += sum(
+                bool(difflib.get_close_matches(each, self._retrieved, n=1, cutoff=CUTOFF)) for each in lost
+            )
 
 
 def events_of(
@@ -82,34 +108,19 @@ def events_of(
     """
     from pydantic_ai.messages import ModelResponse, RetryPromptPart, ToolReturnPart
 
-    events: Counter[str] = Counter()
-    n_requests = 0
-    refused: set[str] = set()
+    counting = _Counting(retrieved, known)
     for message in messages:
         if isinstance(message, ModelResponse):
-            n_requests += 1
-            events["null_answers"] += _is_null(message)
+            counting.response(message)
             continue
         for part in message.parts:
             if isinstance(part, RetryPromptPart):
-                _of_retry(part, known, events)
-                refused.add(part.tool_call_id)
+                counting.retry(part)
             elif isinstance(part, ToolReturnPart):
-                _of_return(part, events)
-    for call in _calls(messages):
-        if kind_of_tool(call.tool_name) != "cite":
-            continue
-        ids = _cited_ids(call)
-        if call.tool_call_id in refused:
-            events["unresolved_citations"] += len(ids)
-            continue
-        lost = (each for each in ids if each not in retrieved)
-        events["repaired_citations"] += sum(
-            bool(difflib.get_close_matches(each, retrieved, n=1, cutoff=CUTOFF)) for each in lost
-        )
-    if limit is not None and n_requests > limit:
-        events["request_limit_reached"] = 1
-    return {name: count for name, count in sorted(events.items()) if count}
+                counting.returned(part)
+    if limit is not None and counting.n_requests > limit:
+        counting.events["request_limit_reached"] = 1
+    return {name: count for name, count in sorted(counting.events.items()) if count}
 
 
 def trace_of(messages: list[Any], state: Any, capability: Any) -> dict[str, Any]:
