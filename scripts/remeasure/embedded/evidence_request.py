@@ -3,9 +3,9 @@
 Both systems' wordings are understood, since nothing is read but the shape of it:
 
 - A tool is known by how its name ends: ``search``, ``cite``, ``execute_code``.
-- A result of a search is a list of chunks. Each begins with a line ``[id]``, alone or with a rank, a score or
-  ``Source: "title"`` behind it; further lines may say ``Source:`` and ``Type:``, and what follows
-  ``Content:`` (or, without it, the rest) is the chunk's text.
+- A result of a search is a list of chunks. Each begins with a line ``[id]`` with a rank, a score or
+  ``Source: "title"`` behind it, or with a line ``Source:`` below it; ``Type:`` and the like may follow. What
+  stands behind ``Content:`` (or, without it, the rest) is the chunk's text.
 - What was called since the last message of the user belongs to its question; what was shown before it, under
   the same form, is evidence too.
 - A system message that speaks of a line ``ANSWER:`` wants numbers to end in one.
@@ -20,7 +20,11 @@ from remeasure.embedded.chat import BadRequest, ChatRequest, Message, images_of,
 from remeasure.embedded.chat_tools import NamedTool
 
 KINDS = ("search", "cite", "execute_code")
-_HEAD = re.compile(r"^\[([^\]\s]{1,200})\](?=[ \t]*(?:$|\[rank \d|\(score: |Source: ))[^\n]*$", re.MULTILINE)
+# An id may hold spaces, but then something must stand behind it: texts have lines like "[1]" too.
+_HEAD = re.compile(
+    r"^\[([^\]\n]{1,300})\](?: \[rank \d[^\n]*| \(score: [^\n]*| Source: [^\n]*|(?=\nSource: ))$",
+    re.MULTILINE,
+)
 _SOURCE = re.compile(r'Source: (?:"([^"\n]*)"|([^\n]*))')
 _LABEL = re.compile(r"^(?:Source|Type|Title|Figure caption[^:\n]*): .*$", re.MULTILINE)
 _RULE = re.compile(r"\n\s*---\s*$")
