@@ -19,7 +19,7 @@ from remeasure.studies.ragbench_messages import (
 
 CONFIG = SCRIPTS.parent / "config"
 OWN = prompts.load(PromptFiles(**prompts.profile(CONFIG, "ragbench", "own")))
-# Stands in for the published profile: what is told first differs by question, and a rubric ends with a line end.
+# Stands in for the published profile: what is told first differs by question; a rubric ends with a line end.
 PUBLISHED = {
     "judge_rag_answer": "Same?\n\n",
     "judge_rag_answer_system": "\nGrade with these.",
@@ -68,7 +68,7 @@ def judge(name="judge_rag_answer", texts=OWN) -> JudgeCell:
     return JudgeCell(grader=name, gold="first", prompts=texts)
 
 
-# -- systems --------------------------------------------------------------------------------------------------
+# -- systems -------------------------------------------------------------------------------------------------
 
 
 def test_a_search_is_the_query_to_the_letter_its_marker_kept():
@@ -150,7 +150,7 @@ def test_what_cannot_be_asked_is_one_line(asked, told, said):
     assert said in str(caught.value) and "\n" not in str(caught.value)
 
 
-# -- arms -----------------------------------------------------------------------------------------------------
+# -- arms ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_every_cell_of_the_study_has_an_arm_that_fits():
         check_arm(study.arms[one.arm].options, "", study.benches[one.bench].grader)
 
 
-# -- judges ---------------------------------------------------------------------------------------------------
+# -- judges --------------------------------------------------------------------------------------------------
 
 
 def told(found) -> str:
@@ -290,7 +290,7 @@ def test_the_id_of_a_further_question_fits_where_an_item_id_has_fifty_characters
     assert custom_id == "x" * 50 + "--refusal" and requests.CUSTOM_ID.fullmatch(custom_id)
 
 
-# -- wording --------------------------------------------------------------------------------------------------
+# -- wording -------------------------------------------------------------------------------------------------
 
 
 def test_our_own_wording_asks_for_the_verdict_that_is_read():

@@ -14,6 +14,7 @@ Both systems' wordings are understood, since nothing is read but the shape of it
 import json
 import re
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from remeasure.embedded.chat import BadRequest, ChatRequest, Message, images_of, texts_of
@@ -157,8 +158,10 @@ def chunks_of(result: str) -> list[Chunk]:
     """Return the chunks that a result of a search shows, in its order; none where it shows none."""
     result = result[:MAX_RESULT_CHARS]
     heads = list(_HEAD.finditer(result))
-    ends = [head.start() for head in heads[1:]] + [len(result)]
-    return [_chunk(head, result[head.start() : end]) for head, end in zip(heads, ends, strict=True)]
+    starts = [*(head.start() for head in heads), len(result)]
+    return [
+        _chunk(head, result[start:end]) for head, (start, end) in zip(heads, pairwise(starts), strict=True)
+    ]
 
 
 def _chunk(head: re.Match, block: str) -> Chunk:
