@@ -141,7 +141,7 @@ def reply_of(completion: Completion, model: str, body: bytes) -> dict[str, Any]:
     if completion.tool_calls:
         # The protocol says null where there is nothing but calls.
         message = {"role": "assistant", "content": completion.text or None}
-        message["tool_calls"] = msgspec.to_builtins(completion.tool_calls)
+        message["tool_calls"] = [msgspec.to_builtins(call) for call in completion.tool_calls]
     choice = {"index": 0, "message": message, "finish_reason": completion.finish_reason}
     if completion.logprobs is not None:
         choice["logprobs"] = {"content": completion.logprobs}

@@ -7,25 +7,25 @@ state between requests, and gives equal replies to equal requests.
 """
 
 import json
+import math
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from remeasure.embedded import evidence_numbers, evidence_words
-from remeasure.embedded.chat import BadRequest, ChatRequest, Completion
+from remeasure.embedded.chat import BadRequest, ChatRequest, Completion, texts_of
 from remeasure.embedded.chat_tools import TOOL_WORDS, FunctionCall, ToolCall
 from remeasure.embedded.evidence_request import Asked, Chunk, Evidence, chunks_of, understand
 from remeasure.embedded.judge import CrossEncoder
 
 DECLINED = "I do not have enough information in the documents to answer this question."
-# Sentences are looked at in so many chunks, those that fit best.
-N_CHUNKS = 3
+# So many sentences are scored, those that share most with the question, and so many answer at most.
+N_CANDIDATES = 16
 N_SENTENCES = 3
 # Further sentences must come near to the best one.
 MARGIN = 2.0
-# A cross-encoder sees the beginning of a long text only.
-CHUNK_CHARS = 1200
 _KEPT_SCORES = 50_000
 
 
@@ -121,11 +121,9 @@ class EvidenceReader:
         """Return the sentences that answer, in reading order; none where nothing fits."""
         question = self._sense(asked)
         chunks = self._chunks(asked)
-        ranked = sorted(range(len(chunks)), key=lambda i: (-self._score(question, _shown(chunks[i])), i))
         found = [
             Picked(self._score(question, _told(chunks[i], sentence)), chunks[i], sentence, (i, j))
-            for i in ranked[:N_CHUNKS]
-            for j, sentence in enumerate(_sentences(chunks[i]))
+            for i, j, sentence in _candidates(question, chunks)
         ]
         found.sort(key=lambda picked: (-picked.score, picked.place))
         best = found[0].score if found else 0.0
@@ -165,8 +163,6 @@ class EvidenceReader:
 
 def _texts(request: ChatRequest) -> Iterator[str]:
     """Yield everything that a request says, arguments of calls and descriptions of tools included."""
-    from remeasure.embedded.chat import texts_of
-
     for message in request.messages:
         yield from texts_of(message)
         for call in message.tool_calls or ():
@@ -176,8 +172,21 @@ def _texts(request: ChatRequest) -> Iterator[str]:
         yield json.dumps(tool.function.parameters, sort_keys=True)
 
 
-def _shown(chunk: Chunk) -> str:
-    return f"{chunk.title}. {chunk.text[:CHUNK_CHARS]}"
+def _candidates(question: str, chunks: list[Chunk]) -> list[tuple[int, int, str]]:
+    """Return the sentences that are worth a look, with the numbers of their chunk and in it.
+
+    Words count by how rare they are among the sentences. Without this a cross-encoder would read everything,
+    which costs ten times as much.
+    """
+    wanted = evidence_words.stems(question)
+    rows = [(i, j, one) for i, chunk in enumerate(chunks) for j, one in enumerate(_sentences(chunk))]
+    shared = [wanted & evidence_words.stems(_told(chunks[i], one)) for i, _, one in rows]
+    count = Counter(word for words in shared for word in words)
+    weight = {word: math.log(1 + len(rows) / n) for word, n in count.items()}
+    # Rounded, so that the last bits of a sum never decide.
+    worth = [round(sum(weight[word] for word in sorted(words)), 9) for words in shared]
+    order = sorted(range(len(rows)), key=lambda k: (-worth[k], k))
+    return [rows[k] for k in order[:N_CANDIDATES]]
 
 
 def _told(chunk: Chunk, sentence: str) -> str:

@@ -3,9 +3,9 @@
 Both systems' wordings are understood, since nothing is read but the shape of it:
 
 - A tool is known by how its name ends: ``search``, ``cite``, ``execute_code``.
-- A result of a search is a list of chunks. Each begins with a line ``[id]``, alone or with a rank, a score or
-  ``Source: "title"`` behind it; further lines may say ``Source:`` and ``Type:``, and what follows
-  ``Content:`` (or, without it, the rest) is the chunk's text.
+- A result of a search is a list of chunks. Each begins with a line ``[id]`` with a rank, a score or
+  ``Source: "title"`` behind it, or with a line ``Source:`` below it; ``Type:`` and the like may follow. What
+  stands behind ``Content:`` (or, without it, the rest) is the chunk's text.
 - What was called since the last message of the user belongs to its question; what was shown before it, under
   the same form, is evidence too.
 - A system message that speaks of a line ``ANSWER:`` wants numbers to end in one.
@@ -14,13 +14,18 @@ Both systems' wordings are understood, since nothing is read but the shape of it
 import json
 import re
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from remeasure.embedded.chat import BadRequest, ChatRequest, Message, images_of, texts_of
 from remeasure.embedded.chat_tools import NamedTool
 
 KINDS = ("search", "cite", "execute_code")
-_HEAD = re.compile(r"^\[([^\]\s]{1,200})\](?=[ \t]*(?:$|\[rank \d|\(score: |Source: ))[^\n]*$", re.MULTILINE)
+# An id may hold spaces, but then something must stand behind it: texts have lines like "[1]" too.
+_HEAD = re.compile(
+    r"^\[([^\]\n]{1,300})\](?: \[rank \d[^\n]*| \(score: [^\n]*| Source: [^\n]*|(?=\nSource: ))$",
+    re.MULTILINE,
+)
 _SOURCE = re.compile(r'Source: (?:"([^"\n]*)"|([^\n]*))')
 _LABEL = re.compile(r"^(?:Source|Type|Title|Figure caption[^:\n]*): .*$", re.MULTILINE)
 _RULE = re.compile(r"\n\s*---\s*$")
@@ -153,8 +158,10 @@ def chunks_of(result: str) -> list[Chunk]:
     """Return the chunks that a result of a search shows, in its order; none where it shows none."""
     result = result[:MAX_RESULT_CHARS]
     heads = list(_HEAD.finditer(result))
-    ends = [head.start() for head in heads[1:]] + [len(result)]
-    return [_chunk(head, result[head.start() : end]) for head, end in zip(heads, ends, strict=True)]
+    starts = [*(head.start() for head in heads), len(result)]
+    return [
+        _chunk(head, result[start:end]) for head, (start, end) in zip(heads, pairwise(starts), strict=True)
+    ]
 
 
 def _chunk(head: re.Match, block: str) -> Chunk:
