@@ -151,10 +151,10 @@ def test_a_judge_failure_counts_as_wrong_or_is_excluded_and_the_counts_are_those
 @pytest.mark.parametrize(
     ("said", "verdict", "reason"),
     [
-        (reply("q", "I think that this is fine."), "judge_unreadable", "judge: "),
+        (reply("q", "I think that this is fine."), "judge_unreadable", "the judge's reply has no verdict"),
         (reply("q", PASS, "cut_off"), "judge_unreadable", "judge cut off"),
-        (reply("q", ""), "judge_unreadable", "judge: empty reply"),
-        (reply("q", "<think>hm, pass"), "judge_unreadable", "judge: empty reply"),
+        (reply("q", ""), "judge_unreadable", "the judge's reply is empty"),
+        (reply("q", "<think>hm, pass"), "judge_unreadable", "the judge's reply is empty"),
         (reply("q", None, "refused"), "judge_failed", "judge refused"),
         (reply("q", f"<think>{FAIL}</think>{PASS}"), "correct", "judge: pass"),
     ],

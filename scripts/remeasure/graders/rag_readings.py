@@ -44,10 +44,10 @@ def said_by(reply: Response | None) -> Said:
         return Said(None, f"judge {reply.status.replace('_', ' ')}", JUDGE_FAILED)
     found = thinking.behind(reply.text or "")
     if not found.ends or not found.text.strip():
-        return Said(None, "judge: empty reply", JUDGE_UNREADABLE)
+        return Said(None, "the judge's reply is empty", JUDGE_UNREADABLE)
     verdict = verdicts.read(found.text)
     if verdict.passed is None:
-        return Said(None, f"judge: {verdict.problem}", JUDGE_UNREADABLE)
+        return Said(None, verdict.problem or "no verdict", JUDGE_UNREADABLE)
     return Said(verdict.passed, verdict.reason)
 
 
@@ -84,8 +84,8 @@ def reading(item: Item, response: Response, outcome: Outcome, further: dict[str,
 def refusal_scores(item: Item, refusal: Said | None, counted: bool) -> dict[str, float | None]:
     """Return what a refusal, or a missing one, counts for precision and recall.
 
-    Without a label that makes it right or wrong, or without a verdict on it, there is nothing: a cell that has
-    neither has no such numbers, rather than zeros.
+    Without a label that makes it right or wrong, or without a verdict on it, there is nothing: a cell that
+    has neither has no such numbers, rather than zeros.
 
     Args:
         item: the question.

@@ -19,7 +19,7 @@ def read(text: str) -> Verdict:
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
-        return Verdict(None, "", "no JSON object")
+        return Verdict(None, "", "the judge's reply has no verdict")
     if not isinstance(found, dict) or not isinstance(found.get("pass"), bool):
-        return Verdict(None, "", "no boolean `pass`")
+        return Verdict(None, "", "the judge's pass is neither true nor false")
     return Verdict(found["pass"], str(found.get("reason") or ""), None)
