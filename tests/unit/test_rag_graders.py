@@ -151,10 +151,10 @@ def test_a_judge_failure_counts_as_wrong_or_is_excluded_and_the_counts_are_those
 @pytest.mark.parametrize(
     ("said", "verdict", "reason"),
     [
-        (reply("q", "I think that this is fine."), "judge_unreadable", "judge: "),
+        (reply("q", "I think that this is fine."), "judge_unreadable", "the judge's reply has no verdict"),
         (reply("q", PASS, "cut_off"), "judge_unreadable", "judge cut off"),
-        (reply("q", ""), "judge_unreadable", "judge: empty reply"),
-        (reply("q", "<think>hm, pass"), "judge_unreadable", "judge: empty reply"),
+        (reply("q", ""), "judge_unreadable", "the judge's reply is empty"),
+        (reply("q", "<think>hm, pass"), "judge_unreadable", "the judge's reply is empty"),
         (reply("q", None, "refused"), "judge_failed", "judge refused"),
         (reply("q", f"<think>{FAIL}</think>{PASS}"), "correct", "judge: pass"),
     ],
@@ -255,7 +255,7 @@ def test_a_refusal_that_was_not_judged_is_no_refusal_and_its_failure_is_on_recor
         reply("q2--refusal", "He declines."),
     ]
     units, score, _ = grade("judge_rag_answer", asked, [answer("q1"), answer("q2")], replies, **WRONG)
-    assert both(score, "refusal_recall") == ((0.0, 0), (None, 0))
+    assert "refusal_recall" not in score.metrics
     assert score.counts["refusal_judge_failed"] == score.counts["refusal_judge_unreadable"] == 1
     assert [(one.item_id, one.role) for one in units[0].failed] == [("q1--refusal", "judge")]
     assert both(score, "accuracy")[0] == (1.0, 2)

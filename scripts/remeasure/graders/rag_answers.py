@@ -154,8 +154,7 @@ def _strict(case: Case, said: Said) -> Outcome:
 
 
 def _reading(item: Item, case: Case, outcome: Outcome, refusal: Said | None) -> Reading:
-    asked = refusal if outcome.counted else None
-    found = reading(item, case.response, outcome, refusal_scores(item, asked))
+    found = reading(item, case.response, outcome, refusal_scores(item, refusal, outcome.counted))
     macro = {"macro_accuracy": outcome.score, "macro_cited_map": found.scores["cited_map"]}
     return Reading(
         verdict=found.verdict,

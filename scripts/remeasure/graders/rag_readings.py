@@ -44,10 +44,10 @@ def said_by(reply: Response | None) -> Said:
         return Said(None, f"judge {reply.status.replace('_', ' ')}", JUDGE_FAILED)
     found = thinking.behind(reply.text or "")
     if not found.ends or not found.text.strip():
-        return Said(None, "judge: empty reply", JUDGE_UNREADABLE)
+        return Said(None, "the judge's reply is empty", JUDGE_UNREADABLE)
     verdict = verdicts.read(found.text)
     if verdict.passed is None:
-        return Said(None, f"judge: {verdict.problem}", JUDGE_UNREADABLE)
+        return Said(None, verdict.problem or "no verdict", JUDGE_UNREADABLE)
     return Said(verdict.passed, verdict.reason)
 
 
@@ -81,8 +81,16 @@ def reading(item: Item, response: Response, outcome: Outcome, further: dict[str,
     )
 
 
-def refusal_scores(item: Item, refusal: Said | None) -> dict[str, float | None]:
-    """Return what a refusal, or a missing one, counts for precision and recall; both null where it does not.
+def refusal_scores(item: Item, refusal: Said | None, counted: bool) -> dict[str, float | None]:
+    """Return what a refusal, or a missing one, counts for precision and recall.
+
+    Without a label that makes it right or wrong, or without a verdict on it, there is nothing: a cell that
+    has neither has no such numbers, rather than zeros.
+
+    Args:
+        item: the question.
+        refusal: what the judge says; null where it was not asked.
+        counted: whether the answer counts in this reading; else both are null.
 
     Source:
         RAG card, section 3.5: precision over answers that refuse, recall over unanswerable questions; only
@@ -91,9 +99,9 @@ def refusal_scores(item: Item, refusal: Said | None) -> dict[str, float | None]:
     label = item.meta.get("answerability")
     passed = refusal.passed if refusal else None
     if label not in ELIGIBLE or passed is None:
-        return {"refusal_precision": None, "refusal_recall": None}
+        return {}
     is_unanswerable = label == "UNANSWERABLE"
     return {
-        "refusal_precision": float(is_unanswerable) if passed else None,
-        "refusal_recall": float(passed) if is_unanswerable else None,
+        "refusal_precision": float(is_unanswerable) if passed and counted else None,
+        "refusal_recall": float(passed) if is_unanswerable and counted else None,
     }
