@@ -9,7 +9,7 @@ import make_table
 import tablekit
 from remeasure import settings as project
 from remeasure.errors import RemeasureError
-from remeasure.tables import anchors, blocks, csv_text, inputs, protocol, published
+from remeasure.tables import anchors, blocks, csv_text, figure_blocks, inputs, protocol, published
 from remeasure.tables.published import Published
 from remeasure.tables.settings import Facts, TableSettings
 
@@ -243,3 +243,24 @@ def test_every_bench_stands_in_one_block(tmp_path, changed, said):
     else:
         with pytest.raises(RemeasureError, match=said):
             project.load_study(tmp_path, "ragbench")
+
+
+def test_the_picture_has_the_panels_of_each_block_under_its_title(made):
+    text = (made() / "rag.svg").read_text()
+    for said in ("Retrieval", "Answers", "Tokens per request ↓", "Say, small", "lower is better"):
+        assert f"<!-- {said} -->" in text or f">{said}<" in text
+    assert "Answers, Talk, small: Accuracy 0.6667, Tokens per request 25.000." in text
+    # In its block only: a panel of searches has no row of answers.
+    assert text.count("no cell") == 0
+
+
+def test_a_block_without_cells_is_not_drawn(made, tmp_path):
+    made()
+    found = inputs.load_cell(
+        *(
+            tmp_path / "results/embedded/ragbench/say/rag/small" / name
+            for name in ("score.json", "graded.jsonl")
+        )
+    )
+    assert [one.title for one in figure_blocks.parts({found.key: found}, table())] == ["Answers"]
+    assert len(blocks.texts({found.key: found}, {}, table())) == 1
