@@ -14,8 +14,9 @@ from remeasure.errors import RemeasureError
 from remeasure.files import write_text
 from remeasure.images import ImageReader
 from remeasure.options import decode
-from remeasure.page import choice, html, prompt, thumbnails
+from remeasure.page import choice, html, prompt, thumbnails, traces
 from remeasure.records import Graded, Item, Request, Response
+from remeasure.tables.block_text import BlockText
 from remeasure.tables.limits import OverLimit
 
 log = logging.getLogger("remeasure.make_page")
@@ -59,6 +60,8 @@ class Files(NamedTuple):
     graded: Path
     responses: Path
     requests: Path
+    judged: Path | None
+    """The judge's ``responses.jsonl``."""
 
 
 class Known(NamedTuple):
@@ -68,6 +71,8 @@ class Known(NamedTuple):
     graded: Mapping[str, Graded]
     responses: Mapping[str, Response]
     prompts: Mapping[str, prompt.Prompt]
+    replies: Mapping[str, Response]
+    """The judge's, by id; none where it is not known."""
 
 
 class TableNote(Struct, frozen=True):
@@ -76,6 +81,10 @@ class TableNote(Struct, frozen=True):
     over_limit: OverLimit | None = None
     comparability: str = ""
     """Whether the table may be compared with the paper, as the table's own page says it."""
+    left_out: str = ""
+    """Which readers this computer cannot run."""
+    blocks: tuple[BlockText, ...] = ()
+    """Its numbers, where they stand in blocks."""
 
 
 def units_of(path: Path, grader: graders.UnitGrader, wanted: Sequence[str]) -> dict[str, tuple[Item, ...]]:
@@ -99,7 +108,32 @@ def prompts_of(path: Path, wanted: set[str]) -> dict[str, prompt.Prompt]:
     }
 
 
-def shown(cells: Sequence[Known], unit: str, items: Sequence[Item]) -> tuple[html.Shown, ...]:
+def replies_of(path: Path | None, wanted: set[str]) -> dict[str, Response]:
+    """Return a judge's replies about the wanted items, those to further questions included."""
+    if path is None:
+        return {}
+    lines = jsonl.read(path, Response)
+    return {line.custom_id: line for line in lines if line.custom_id.partition("--")[0] in wanted}
+
+
+def titles(
+    items: Mapping[str, Sequence[Item]], cells: Sequence[Known], documents: Sequence[Path]
+) -> dict[str, str]:
+    """Return the titles of all documents that are named on the page of a bench."""
+    members = [item for unit in items.values() for item in unit]
+    wanted = {
+        uri
+        for cell in cells
+        for item in members
+        if item.item_id in cell.responses
+        for uri in traces.uris_of(item, cell.responses[item.item_id])
+    }
+    return traces.titles_of(documents, wanted)
+
+
+def shown(
+    cells: Sequence[Known], unit: str, items: Sequence[Item], named: Mapping[str, str]
+) -> tuple[html.Shown, ...]:
     """Return what every cell says about a unit.
 
     Raises:
@@ -118,7 +152,15 @@ def shown(cells: Sequence[Known], unit: str, items: Sequence[Item]) -> tuple[htm
                 f"{cell.title}: unit {unit!r} has an answer but no request; delete its requests.jsonl and "
                 "rerun"
             )
-        found.append(html.Shown(cell.title, cell.graded[unit], answers, given))
+        did = [
+            box
+            for item, answer in zip(items, answers, strict=True)
+            for box in (
+                *traces.boxes_of(item, answer, named),
+                *traces.judged_boxes(item.item_id, cell.replies),
+            )
+        ]
+        found.append(html.Shown(cell.title, cell.graded[unit], answers, given, tuple(did)))
     return tuple(found)
 
 
@@ -129,6 +171,7 @@ def bench_part(
     cells: Sequence[Files],
     n_units: int,
     reader: ImageReader,
+    documents: Sequence[Path] = (),
 ) -> html.BenchPart:
     """Return the units of one bench that are shown.
 
@@ -139,6 +182,7 @@ def bench_part(
         cells: of every cell the title, ``graded.jsonl``, ``responses.jsonl`` and ``requests.jsonl``.
         n_units: at most so many.
         reader: reads images.
+        documents: ``documents.jsonl`` of the datasets, for titles.
     """
     names, n_all = choice.chosen([cell.graded for cell in cells], n_units)
     units = units_of(items, grader, names)
@@ -154,9 +198,11 @@ def bench_part(
             choice.lines_of(cell.graded, names),
             responses_of(cell.responses, wanted),
             prompts_of(cell.requests, wanted),
+            replies_of(cell.judged, wanted),
         )
         for cell in cells
     ]
+    named = titles(units, known, documents)
     return html.BenchPart(
         title=title,
         n_units=n_all,
@@ -167,7 +213,7 @@ def bench_part(
                 pictures=tuple(
                     tuple(thumbnails.data_url(reader, ref) for ref in item.images) for item in units[name]
                 ),
-                cells=shown(known, name, units[name]),
+                cells=shown(known, name, units[name], named),
             )
             for name in names
         ),
@@ -186,13 +232,23 @@ def parts(settings: PageSettings, args: argparse.Namespace) -> Mapping[str, html
         raise RemeasureError(
             f"--items: {len(args.items)} files for {len(settings.benches)} benches; give one each"
         )
+    judged = {path.parent.parent: path for path in args.judged}
+    lost = [path for folder, path in judged.items() if folder not in {one.parent for one in args.responses}]
+    if lost:
+        raise RemeasureError(f"--judged {lost[0]}: belongs to none of the cells; take it out")
     found = {}
     with ImageReader() as reader:
         for bench, items in zip(settings.benches, args.items, strict=True):
             rows = zip(settings.cells, args.graded, args.responses, args.requests, strict=True)
-            cells = [Files(cell.title, *paths) for cell, *paths in rows if cell.bench == bench.name]
+            cells = [
+                Files(cell.title, *paths, judged.get(paths[1].parent))
+                for cell, *paths in rows
+                if cell.bench == bench.name
+            ]
             grader = graders.by_name(settings.graders[bench.name])
-            found[bench.name] = bench_part(bench.title, grader, items, cells, settings.n_units, reader)
+            found[bench.name] = bench_part(
+                bench.title, grader, items, cells, settings.n_units, reader, args.documents
+            )
     return found
 
 
@@ -203,8 +259,8 @@ def work(args: argparse.Namespace) -> None:
     headline = {bench: graders.by_name(name).headline for bench, name in settings.graders.items()}
     table = jsonl.read_json(args.table, TableNote)
     told = table.over_limit.sentence if table.over_limit else None
-    lines = [*settings.lines, *filter(None, [table.comparability])]
-    text = html.render(settings.title, settings.run, lines, headline, found, told)
+    lines = [*settings.lines, *filter(None, [table.comparability, table.left_out])]
+    text = html.render(settings.title, settings.run, lines, headline, found, told, table.blocks)
     write_text(args.out, text)
     n_shown = sum(len(part.units) for part in found.values())
     log.info("%s: %d units, %d kB", args.out, n_shown, len(text.encode("utf-8", "replace")) // 1000)
@@ -218,6 +274,12 @@ def main(argv=None) -> int:
     parser.add_argument("--graded", type=Path, nargs="+", required=True, help="graded.jsonl of every cell")
     parser.add_argument("--responses", type=Path, nargs="+", required=True, help="its responses.jsonl")
     parser.add_argument("--requests", type=Path, nargs="+", required=True, help="its requests.jsonl")
+    parser.add_argument(
+        "--judged", type=Path, nargs="*", default=[], help="judge/responses.jsonl of cells that have one"
+    )
+    parser.add_argument(
+        "--documents", type=Path, nargs="*", default=[], help="documents.jsonl of the datasets, for titles"
+    )
     parser.add_argument("--table", type=Path, required=True, help="the table's provenance, JSON")
     parser.add_argument("--out", type=Path, required=True, help="page, HTML")
     return cli.run(parser, work, argv)

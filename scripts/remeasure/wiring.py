@@ -417,6 +417,25 @@ class Wiring(Places, Calibrated):
         benches = dict.fromkeys((cell.study, cell.bench) for cell in cells)
         return [f"results/{wildcards.run}/{study}/{bench}/{name}" for study, bench in benches]
 
+    def judged(self, wildcards) -> list[str]:
+        """The judge's replies of every cell of a table that has such."""
+        run = wildcards.run
+        return [
+            f"results/{run}/{c.study}/{c.bench}/{c.arm}/{reader}/judge/responses.jsonl"
+            for c in self.plan.cells_of(wildcards.table, run)
+            if self.plan.has_judge(run, c.study, c.bench)
+            for reader in self.plan.readers(run, c.study, c.bench, c.arm)
+        ]
+
+    def documents(self, wildcards) -> list[str]:
+        """The documents of the datasets behind a table, each once."""
+        run = wildcards.run
+        found = (
+            self.plan.dataset_of(run, c.study, c.bench) for c in self.plan.cells_of(wildcards.table, run)
+        )
+        names = dict.fromkeys(name for name in found if name)
+        return [f"results/{run}/datasets/{name}/documents.jsonl" for name in names]
+
     def pictured(self, wildcards) -> list[Any]:
         """Where the images of a table's questions lie."""
         studies = dict.fromkeys(cell.study for cell in self.plan.cells_of(wildcards.table))

@@ -9,9 +9,9 @@ import make_table
 import tablekit
 from remeasure import settings as project
 from remeasure.errors import RemeasureError
-from remeasure.tables import anchors, blocks, csv_text, inputs, protocol, published
+from remeasure.tables import anchors, blocks, csv_text, figure_blocks, inputs, protocol, published
 from remeasure.tables.published import Published
-from remeasure.tables.settings import TableSettings
+from remeasure.tables.settings import Facts, TableSettings
 
 CONFIG = Path(__file__).parents[2] / "config"
 HEADER = ",".join(published.COLUMNS)
@@ -41,7 +41,8 @@ def made(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     rows = [
         # 0.96 at 2,836 of 3,045 is 0.894 with what is missing as failures (ragbench card, 2.8).
-        'rag,say/rag/small,accuracy,accuracy,0.96,share,p,,4,,,"version 0.74.0; coverage 2,836 of 3,045"',
+        "rag,say/rag/small,accuracy,accuracy,0.96,share,p,,4,,,"
+        '"version 0.74.0; coverage: 2836/3045; excluded: x"',
         'rag,find/search/small,recall@5,recall@5,0.501,share,p,,4,,,"embedder qwen3-embedding-4b"',
     ]
     printed = tablekit.put(tmp_path / "published.csv", "\n".join([HEADER, *rows]) + "\n")
@@ -94,7 +95,7 @@ def test_the_wide_file_has_a_row_per_cell_block_by_block_with_the_published_valu
     assert said["published_coverage"] == "2836/3045"
     assert said["comparable"] == "not because"
     assert said["reason"] == (
-        "coverage (all 4, published 2,836 of 3,045), version (haiku.rag 0.77.0, published 0.74.0)"
+        "coverage (all 4, published 2,836 of 3,045, without x), version (haiku.rag 0.77.0, published 0.74.0)"
     )
     assert (rows[5]["comparable"], rows[5]["recall@5"], rows[5]["tokens"]) == (
         "no published value",
@@ -137,6 +138,9 @@ def test_a_note_is_read_as_facts_and_anything_else_is_passed_over():
         ("haiku.rag 0.77.0", "0.77.0", True),
         ("haiku.rag 0.101.1", "0.10", False),
         ("none", "mxbai-rerank-base-v2", False),
+        ("haiku.rag 0.77.0", "not said", False),
+        ("Qwen/Qwen3-Embedding-4B", "qwen3-embedding:4b", True),
+        ("Qwen3.6-35B-A3B-NVFP4", "Qwen3.6-35B-A3B-NVFP4, temperature 0.6, thinking", True),
         ("a-judge", "Qwen3.6", False),
         ("judge failures are excluded", "exclude", True),
     ],
@@ -176,6 +180,25 @@ def test_a_row_names_what_differs_once_though_all_its_numbers_differ_in_it(made,
         "not because",
         "data, judge (a-judge, published Qwen3.6)",
     )
+
+
+def test_values_of_another_system_of_the_page_say_so(made, tmp_path):
+    made()
+    paths = [
+        tmp_path / "results/embedded/ragbench/say/rag/small" / name for name in ("score.json", "graded.jsonl")
+    ]
+    cell = inputs.load_cell(*paths)
+    there = msgspec.structs.replace(value(1.0), stands_in="haiku-mtrag", reader="haiku-mtrag")
+    settings = msgspec.structs.replace(table(), facts=Facts(model={"small": {"answerer": "bert"}}))
+    found = protocol.differences(cell.score, there, settings)
+    assert [one.said for one in found] == ["system (small, published haiku-mtrag)"]
+
+
+def test_every_published_row_says_how_it_was_made():
+    settings = published.load(CONFIG / "published/ragbench.csv", "ragbench", ["accuracy", "recall@5"])
+    notes = [protocol.noted(one.note) for one in settings.values()]
+    assert notes and all({"version", "embedder", "reranker", "coverage"} <= note.keys() for note in notes)
+    assert all(protocol.coverage(one) for one in settings.values())
 
 
 def test_the_anchors_of_the_study_are_labelled_with_what_they_were_measured_on():
@@ -220,3 +243,24 @@ def test_every_bench_stands_in_one_block(tmp_path, changed, said):
     else:
         with pytest.raises(RemeasureError, match=said):
             project.load_study(tmp_path, "ragbench")
+
+
+def test_the_picture_has_the_panels_of_each_block_under_its_title(made):
+    text = (made() / "rag.svg").read_text()
+    for said in ("Retrieval", "Answers", "Tokens per request ↓", "Say, small", "lower is better"):
+        assert f"<!-- {said} -->" in text or f">{said}<" in text
+    assert "Answers, Talk, small: Accuracy 0.6667, Tokens per request 25.000." in text
+    # In its block only: a panel of searches has no row of answers.
+    assert text.count("no cell") == 0
+
+
+def test_a_block_without_cells_is_not_drawn(made, tmp_path):
+    made()
+    found = inputs.load_cell(
+        *(
+            tmp_path / "results/embedded/ragbench/say/rag/small" / name
+            for name in ("score.json", "graded.jsonl")
+        )
+    )
+    assert [one.title for one in figure_blocks.parts({found.key: found}, table())] == ["Answers"]
+    assert len(blocks.texts({found.key: found}, {}, table())) == 1

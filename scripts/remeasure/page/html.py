@@ -11,7 +11,11 @@ from remeasure.page import prompt
 from remeasure.page.boxes import boxes
 from remeasure.page.escaping import marked, plain, visible
 from remeasure.page.style import STYLE
+from remeasure.page.tables import tables
+from remeasure.page.traces import reference_conversation
 from remeasure.records import Graded, Item, Mark, Reading, Response
+from remeasure.records import Shown as Box
+from remeasure.tables.block_text import BlockText
 
 LONGEST_FACT = 120
 """Longer facts of an item are folded."""
@@ -36,6 +40,8 @@ class Shown(Struct, frozen=True):
     """In the order of the unit's items."""
     prompts: tuple[prompt.Prompt, ...] = ()
     """What the reader was given, in the same order; empty where it is not known."""
+    traced: tuple[Box, ...] = ()
+    """What a system did and what a judge replied."""
 
 
 class UnitPart(Struct, frozen=True):
@@ -155,6 +161,7 @@ def _item(item: Item, pictures: Sequence[str], common: Sequence[str], span: int)
     parts = [f'<div class="pictures">{"".join(parts)}</div>'] if parts else []
     if item.question:
         parts.append(f"<p>{plain(item.question)}</p>")
+    parts.append(reference_conversation(item))
     own = [name for name in item.meta if name not in common]
     if span == 1:  # the unit's own name otherwise
         parts.append(f'<p class="faint"><code>{visible(item.item_id)}</code></p>')
@@ -193,7 +200,7 @@ def _cell(unit: UnitPart, row: int, same: Mapping[tuple[int, int], str], headlin
         given = prompt.details(cell.prompts[column], item, same.get((row, column))) if cell.prompts else ""
         said = _answer(response, marks, 2 + len(cell.graded.also))
         columns.append(f"{which}{given}{said}")
-    below = boxes(cell.graded.shown)
+    below = boxes((*cell.graded.shown, *cell.traced))
     if below and not several:
         columns = [f'<div class="beside"><div>{columns[0]}</div>{below}</div>']
         below = ""
@@ -242,6 +249,7 @@ def render(
     headline: Mapping[str, str],
     benches: Mapping[str, BenchPart],
     warning: str | None = None,
+    blocks: Sequence[BlockText] = (),
 ) -> str:
     """Return the whole page.
 
@@ -252,6 +260,7 @@ def render(
         headline: per bench the metric of the item scores.
         benches: what is shown.
         warning: stands above everything else.
+        blocks: of the table, above the units.
     """
     parts = [
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
@@ -264,6 +273,7 @@ def render(
         *(f"<p>{visible(line)}</p>" for line in lines),
     ]
     parts.append(f'<p class="faint">Made from run {visible(run)}; nothing is loaded from anywhere.</p>')
+    parts += tables(blocks)
     for bench, part in benches.items():
         parts.append(f"<h2>{visible(part.title)}</h2>")
         if len(part.units) < part.n_units:

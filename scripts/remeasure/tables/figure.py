@@ -4,7 +4,7 @@ import io
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from remeasure.tables import figure_bars, figure_conditions, figure_panels, figure_points, wide
+from remeasure.tables import figure_bars, figure_blocks, figure_conditions, figure_panels, figure_points, wide
 from remeasure.tables.contrasts import Contrast
 from remeasure.tables.figure_style import ALARM, FAINT, LEFT_IN, PT_PER_IN, STYLE, header, with_words, wrapped
 from remeasure.tables.inputs import Cell
@@ -49,6 +49,12 @@ def _conditions(contrasts: Sequence[Contrast]) -> Callable[..., None]:
     return draw
 
 
+def _words(cells: Cells, settings: TableSettings, contrasts: Sequence[Contrast]) -> str:
+    if settings.figure == "conditions":
+        return figure_panels.summary(cells, contrasts, settings)
+    return figure_blocks.summary(cells, settings) if settings.blocks else summary(cells, settings)
+
+
 def render(
     cells: Cells,
     published: Printed,
@@ -77,6 +83,8 @@ def render(
                 _conditions(contrasts),
                 figure_conditions.size_in(cells, contrasts, settings),
             )
+        elif settings.blocks:
+            draw, (width, height) = figure_blocks.draw, figure_blocks.size_in(cells, settings)
         elif "metric" in settings.column_axes:
             draw, (width, height) = figure_points.draw, figure_points.size_in(cells, settings)
         else:
@@ -90,9 +98,5 @@ def render(
         draw(figure, cells, published, settings, header(figure, title, subtitle, colour))
         out = io.StringIO()
         figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
-    words = (
-        figure_panels.summary(cells, contrasts, settings)
-        if settings.figure == "conditions"
-        else summary(cells, settings)
-    )
+    words = _words(cells, settings, contrasts)
     return with_words(out.getvalue(), settings.title, words if warning is None else f"{warning} {words}")

@@ -41,7 +41,7 @@ NAME_PT = 8.0
 FOOT_PT = 7.5
 
 
-class _Size(NamedTuple):
+class Size(NamedTuple):
     """What the picture's height is made of, in inches."""
 
     title: float
@@ -88,10 +88,11 @@ def _foot(cells: Cells, settings: TableSettings) -> tuple[list[str], list[str]]:
     ]
 
 
-def _size(cells: Cells, settings: TableSettings) -> _Size:
+def size(cells: Cells, settings: TableSettings) -> Size:
+    """Return what the height of the panels is made of."""
     n_lines = max(len(title) for title in _titles(settings))
     usual, failed = _foot(cells, settings)
-    return _Size(
+    return Size(
         title=0.3 + 0.155 * n_lines,
         panel=ROW_IN * len(settings.rows),
         foot=0.22 + 0.14 * (len(usual) + len(failed)),
@@ -101,8 +102,8 @@ def _size(cells: Cells, settings: TableSettings) -> _Size:
 
 def size_in(cells: Cells, settings: TableSettings) -> tuple[float, float]:
     """Return width and height of the picture below a header of one line each, in inches."""
-    size = _size(cells, settings)
-    return WIDTH_IN, 0.5 + 0.24 + size.n_down * size.pitch + size.foot
+    here = size(cells, settings)
+    return WIDTH_IN, 0.5 + 0.24 + here.n_down * here.pitch + here.foot
 
 
 def _point(axes: Any, place: int, cell: Cell, key: NumberKey, settings: TableSettings) -> None:
@@ -205,7 +206,10 @@ def _names(axes: Any, settings: TableSettings) -> None:
         name_row(axes, place, lines, NAME_PT, gap_pt=10)
 
 
-def _legend(figure: Any, cells: Cells, published: Printed, settings: TableSettings, down_in: float) -> None:
+def draw_legend(
+    figure: Any, cells: Cells, published: Printed, settings: TableSettings, down_in: float
+) -> None:
+    """Say below the header what the marks are."""
     from matplotlib.lines import Line2D
 
     dark = {"color": INK, "markersize": 4.4}
@@ -241,25 +245,39 @@ def _legend(figure: Any, cells: Cells, published: Printed, settings: TableSettin
     )
 
 
-def draw(figure: Any, cells: Cells, published: Printed, settings: TableSettings, down_in: float) -> None:
-    """Draw all panels below a header that reaches ``down_in`` inches down."""
-    size, height = _size(cells, settings), figure.get_figheight()
+def draw_panels(
+    figure: Any, cells: Cells, published: Printed, settings: TableSettings, down_in: float
+) -> None:
+    """Draw all panels below what reaches ``down_in`` inches down."""
+    here, height = size(cells, settings), figure.get_figheight()
     for number, (column, title) in enumerate(zip(settings.columns, _titles(settings), strict=True)):
         down, across = divmod(number, N_ACROSS)
         left = LEFT_IN + NAMES_IN + across * (AXIS_IN + VALUES_IN + GAP_IN)
-        bottom = height - (down_in + 0.24 + down * size.pitch + size.title + size.panel)
-        axes = figure.add_axes((left / WIDTH_IN, bottom / height, AXIS_IN / WIDTH_IN, size.panel / height))
+        bottom = height - (down_in + 0.24 + down * here.pitch + here.title + here.panel)
+        axes = figure.add_axes((left / WIDTH_IN, bottom / height, AXIS_IN / WIDTH_IN, here.panel / height))
         _panel(axes, column, title, cells, published, settings)
         if not across:
             _names(axes, settings)
+
+
+def draw_foot(figure: Any, cells: Cells, settings: TableSettings) -> None:
+    """Write below everything what is what, and what failed."""
+    height = figure.get_figheight()
     usual, failed = _foot(cells, settings)
+    below = size(cells, settings).foot
     for number, line in enumerate([*usual, *failed]):
         figure.text(
             LEFT_IN / WIDTH_IN,
-            (size.foot - 0.12 - 0.14 * number) / height,
+            (below - 0.12 - 0.14 * number) / height,
             plain(line),
             fontsize=FOOT_PT,
             color=ALARM if number >= len(usual) else FAINT,
             va="center",
         )
-    _legend(figure, cells, published, settings, down_in)
+
+
+def draw(figure: Any, cells: Cells, published: Printed, settings: TableSettings, down_in: float) -> None:
+    """Draw all panels below a header that reaches ``down_in`` inches down."""
+    draw_panels(figure, cells, published, settings, down_in)
+    draw_foot(figure, cells, settings)
+    draw_legend(figure, cells, published, settings, down_in)

@@ -9,9 +9,11 @@ from remeasure.tables.settings import TableSettings
 
 FACTS = ("version", "target", "answerer", "judge", "embedder", "reranker", "policy")
 """What is known of both sides by words. ``policy``: what answers without a judge's verdict count as."""
-COVERAGE = "coverage"
-"""Of a published value: "scored of all", where not every case was."""
-_NOTED = re.compile(rf"\s*({'|'.join((*FACTS, COVERAGE))})\s*[:=]?\s+(.*\S)\s*", re.IGNORECASE | re.DOTALL)
+COVERAGE, EXCLUDED = "coverage", "excluded"
+"""Of a published value: "scored of all", where not every case was, and what the others are."""
+_NOTED = re.compile(
+    rf"\s*({'|'.join((*FACTS, COVERAGE, EXCLUDED))})\s*[:=]?\s+(.*\S)\s*", re.IGNORECASE | re.DOTALL
+)
 _COVERAGE = re.compile(r"([\d,]+)\s*(?:of|/)\s*([\d,]+)")
 
 
@@ -78,8 +80,10 @@ def lower_bound(published: Published, metric: str, settings: TableSettings) -> f
 def same(ours: str, theirs: str) -> bool:
     """Say whether two names are of the same thing: that of a paper is often a part of the whole name.
 
-    ``Qwen/Qwen3-Embedding-4B`` is ``qwen3-embedding-4b``; a version is compared number by number.
+    ``Qwen/Qwen3-Embedding-4B`` is ``qwen3-embedding-4b``; a version is compared number by number. What stands
+    behind a comma says how a model was asked, not which it is.
     """
+    theirs = theirs.partition(",")[0]
     if re.fullmatch(r"v?\d+(\.\d+)+", theirs.strip()):
         return theirs.strip().removeprefix("v") in re.findall(r"\d+(?:\.\d+)+", ours)
     one, other = (re.sub(r"[^a-z0-9]+", "", text.lower()) for text in (ours, theirs))
@@ -94,6 +98,8 @@ def differences(score: Score, published: Published, settings: TableSettings) -> 
         "n": (str(score.n), None if published.n is None else str(published.n)),
         # Of a system it is known which model answers, and its title is a sentence.
         "reader": (score.reader, None if "answerer" in ours else published.reader),
+        # Values of another system of the page, shown beside this one.
+        "system": (score.model, published.stands_in),
         **settings.protocol,
     }
     found = {
@@ -101,13 +107,14 @@ def differences(score: Score, published: Published, settings: TableSettings) -> 
         for name, (one, other) in pairs.items()
         if other is not None and one != other
     }
-    theirs |= {"answerer": theirs.get("answerer", published.reader)} if published.reader else {}
     for name in FACTS:
         if name in ours and name in theirs and not same(ours[name], theirs[name]):
             found[name] = Difference(name, ours[name], theirs[name])
     part = coverage(published)
     if part is not None and part.n < part.n_all:
-        found[COVERAGE] = Difference(COVERAGE, f"all {score.n:,}", f"{part.n:,} of {part.n_all:,}")
+        left = f", without {theirs[EXCLUDED]}" if EXCLUDED in theirs else ""
+        said = f"{part.n:,} of {part.n_all:,}{left}"
+        found[COVERAGE] = Difference(COVERAGE, f"all {score.n:,}", said)
         # Where all cases are the same number, what the paper scored is no other set of questions.
         if score.n == part.n_all:
             found.pop("n", None)

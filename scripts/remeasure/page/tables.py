@@ -1,0 +1,26 @@
+"""The blocks of a table above its units: ours beside the published values, as HTML."""
+
+from collections.abc import Sequence
+
+from remeasure.page.escaping import visible
+from remeasure.tables.block_text import BlockText
+
+AIDS = "Reading aids, measured on other questions and compared with nothing:"
+
+
+def tables(blocks: Sequence[BlockText]) -> list[str]:
+    """Return a section per block."""
+    return [_table(block) for block in blocks]
+
+
+def _table(block: BlockText) -> str:
+    head = "".join(f"<th>{visible(name)}</th>" for name in block.header)
+    rows = "".join(f"<tr>{''.join(f'<td>{visible(field)}</td>' for field in row)}</tr>" for row in block.rows)
+    aids = ""
+    if block.anchors:
+        lines = "".join(f"<li>{visible(line)}</li>" for line in block.anchors)
+        aids = f'<p class="faint">{AIDS}</p><ul class="faint">{lines}</ul>'
+    return (
+        f'<section class="numbers"><h3>{visible(block.title)}</h3><table><thead><tr>{head}</tr></thead>'
+        f"<tbody>{rows}</tbody></table>{aids}</section>"
+    )
