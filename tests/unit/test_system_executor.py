@@ -3,8 +3,8 @@
 import time
 
 import pytest
-import systemkit
 
+import systemkit
 from remeasure.errors import RemeasureError
 from remeasure.executors import Call
 from remeasure.executors.system import SystemExecutor
