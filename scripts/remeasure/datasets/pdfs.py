@@ -18,7 +18,8 @@ from remeasure.errors import RemeasureError
 from remeasure.files import open_regular, sha256_file
 from remeasure.records import Document
 
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_. ,&()'+-]{0,199}\Z")
+# No hidden name, no way up, nothing that another system takes for a separator.
+_NAME = re.compile(r"[^./\\\0\s][^/\\\0\r\n]{0,199}\Z")
 _BEGINS = b"%PDF-"
 # A PDF may have other bytes before its first line.
 _LOOKED_AT_BYTES = 1024

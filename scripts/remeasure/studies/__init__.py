@@ -1,7 +1,8 @@
 """Studies: pure functions that say what is special about each published table.
 
 A study has a module per stage, so that a change of one reruns only the stages that use it: ``<study>_items``
-(questions from facts, or items from an index of images), ``<study>_messages`` (what a reader and a judge are
+(questions from facts, items from an index of images, or ``from_questions`` of a dataset; ``units`` puts a
+user's own together), ``<study>_messages`` (what a reader and a judge are
 shown; ``check_arm(options, index file, grader)``, if it has one, looks at every arm of a bench when a run is
 planned) and, where it lists images, ``<study>_index`` (see ``indexing``), with ``RECORDS``, what stands in
 its files. Stages look them up by name.
