@@ -247,7 +247,7 @@ class Haiku:
 
 
 def haiku_of(request: Any, version: str) -> Haiku:
-    """The version's environment; where no Python for it is found and ``CI`` is not set, the test is skipped."""
+    """The version's environment; skipped where no Python for it is found and ``CI`` is not set."""
     name = "haiku-" + "-".join(version.split(".")[:2])
     folder: Path = request.config.getoption("--environments") / name
     python = folder / "bin" / "python"

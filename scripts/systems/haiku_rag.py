@@ -1,5 +1,6 @@
 """Adapter of haiku.rag, run by the Python of its own environment (``systems.contract``)."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -14,4 +15,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    ended = main()
+    sys.stderr.flush()
+    # Everything is closed by now. The threads of LanceDB can crash an interpreter that takes itself apart.
+    os._exit(ended)
