@@ -5,17 +5,18 @@ average, a share or ratio of two, or a change in percent. What it names is looke
 tables and the sentences that were found, by shared words.
 """
 
+import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from remeasure.embedded import evidence_words
 from remeasure.embedded.case_words import stem
 from remeasure.embedded.evidence_request import Chunk
 
-Kind = Literal["value", "difference", "sum", "average", "ratio", "share", "change"]
+Kind = Literal["value", "difference", "sum", "average", "ratio", "per", "share", "change"]
 _NUMBER = re.compile(
-    r"(?P<minus>[-−(]\s?)?\$?\s?(?P<digits>\d[\d,]*(?:\.\d+)?)(?P<percent>\s?%)?(?P<close>\))?"
+    r"(?P<minus>[-−(]\s?)?\$?\s?(?P<digits>\d[\d,]*(?:\.\d+)?)(?P<percent>\s?%)?(?P<close>\s?\))?"
     r"(?P<scale>\s+(?:thousand|million|billion)\b)?"
 )
 _YEAR = re.compile(r"\b(?:19|20)\d\d\b")
@@ -28,7 +29,8 @@ _KINDS: tuple[tuple[Kind, str], ...] = (
         r"|(?:grow|grew|change|rise|rose|fall|fell|increase|decrease|decline|drop)\w*.*\bpercent",
     ),
     ("share", r"(?:percent(?:age)?|%|share|portion|proportion|fraction)\s+of\b"),
-    ("ratio", r"\bratio\b|divided by|\bper\b.*\bon average\b"),
+    ("ratio", r"\bratio\b|divided by"),
+    ("per", r"\w per (?!cent|share|annum|year)\w"),
     ("average", r"\baverage\b|\bmean\b"),
     ("sum", r"\bcombined\b|\bsum\b|\btogether\b|\bin total\b|\btotal of\b"),
     (
@@ -93,7 +95,7 @@ def find(question: str, chunks: list[Chunk]) -> Found | None:
 
 
 def _fits(kind: Kind, parts: tuple[Value, ...]) -> bool:
-    divisor = {"change": parts[0], "ratio": parts[-1], "share": parts[-1]}.get(kind)
+    divisor = {"change": parts[0], "ratio": parts[-1], "per": parts[-1], "share": parts[-1]}.get(kind)
     return divisor is None or divisor.number != 0
 
 
@@ -101,24 +103,44 @@ def _parts(
     kind: Kind, question: str, years: list[str], values: list[Value], chunks: list[Chunk]
 ) -> tuple[Value, ...]:
     """Return the numbers that are needed, in the order in which they are computed with."""
-    wanted = evidence_words.stems(_YEAR.sub(" ", question)) - _ASKED
-    if kind in ("ratio", "share"):
+    wanted = _wanted(question)
+    if kind in ("ratio", "per", "share"):
         pair = _split(kind, question)
         if pair is not None:
-            both = [
-                _best(_wanted(part), wanted, _YEAR.findall(part) or years, values, chunks) for part in pair
-            ]
-            return tuple(both) if None not in both else ()
+            return _pair(kind, question, pair, years, values, chunks)
     if kind != "value" and len(set(years)) >= 2:
         each = [_best(wanted, wanted, [year], values, chunks) for year in sorted(set(years))]
         return tuple(each) if None not in each else ()
     if kind in ("difference", "sum", "average") and (pair := _split(kind, question)):
-        both = [_best(_wanted(part), wanted, years, values, chunks) for part in pair]
-        return tuple(both) if None not in both else ()
+        return _pair(kind, question, pair, years, values, chunks)
     one = _best(wanted, wanted, years, values, chunks)
-    return (
-        () if one is None or kind not in ("value", "share", "change", "ratio", "average", "sum") else (one,)
-    )
+    # Of the others a single number says nothing, unless the documents tell it themselves.
+    return () if one is None or kind in ("difference", "per") else (one,)
+
+
+def _pair(
+    kind: Kind,
+    question: str,
+    pair: tuple[str, str],
+    years: list[str],
+    values: list[Value],
+    chunks: list[Chunk],
+) -> tuple[Value, ...]:
+    """Return the values of two things that a question names; nothing where one is missing."""
+    wanted = _wanted(question)
+    found = [_best(_wanted(part), wanted, _YEAR.findall(part) or years, values, chunks) for part in pair]
+    if None in found:
+        return ()
+    first, last = found
+    if kind == "per" and re.search(r"\bin dollars\b", question):
+        first = replace(first, number=first.number * _unit(chunks[first.chunk]))
+    return first, last
+
+
+def _unit(chunk: Chunk) -> float:
+    """Return what the amounts of a chunk are told in: 1,000,000 for "in millions of dollars"."""
+    told = re.search(r"\bin (thousand|million|billion)s\b", chunk.text)
+    return _SCALES[told[1]] if told else 1.0
 
 
 def _wanted(part: str) -> frozenset[str]:
@@ -127,8 +149,8 @@ def _wanted(part: str) -> frozenset[str]:
 
 def _split(kind: Kind, question: str) -> tuple[str, str] | None:
     """Return the two things that a question puts beside each other: first what is divided or taken from."""
-    head, _, rest = question.partition(" of ") if kind in ("ratio", "share") else ("", "", question)
-    both = _BETWEEN.split(rest, maxsplit=1)
+    rest = question.partition(" of ")[2] if kind in ("ratio", "share") else question
+    both = re.split(r"\bper\b", rest, maxsplit=1) if kind == "per" else _BETWEEN.split(rest, maxsplit=1)
     if len(both) != 2 or not all(_wanted(part) for part in both):
         return None
     # "what share of sales came from services": services are divided by sales.
@@ -218,7 +240,7 @@ def _computed(kind: Kind, numbers: list[float]) -> float:
             return 100 * (last - first) / abs(first)
         case "share":
             return 100 * first / last
-        case "ratio":
+        case "ratio" | "per":
             return first / last
         case "difference":
             return last - first
@@ -237,6 +259,7 @@ def program(found: Found | None) -> str | None:
         "change": "100 * (b - a) / abs(a)",
         "share": "100 * a / b",
         "ratio": "a / b",
+        "per": "a / b",
         "difference": "b - a",
         "average": "(a + b) / 2",
     }.get(found.kind, "a + b")
@@ -250,17 +273,21 @@ def said(found: Found, printed: str | None) -> str:
         found: the numbers.
         printed: what the program printed, where one ran; its number is taken if it is one.
     """
-    number = found.number
-    try:
-        number = float((printed or "").strip())
-    except ValueError:
-        pass
+    number = _read(printed, found.number)
     if len(found.parts) == 1:
         written = found.parts[0].written
-        return f"The documents say {written}.\nANSWER: {written}"
+        return f"The documents say {written}.\nANSWER: {shown(number)}{'%' if '%' in written else ''}"
     sign = "%" if found.kind in ("change", "share") else ""
     parts = " and ".join(part.written for part in found.parts)
     return f"Computed from {parts} ({found.kind}).\nANSWER: {shown(number)}{sign}"
+
+
+def _read(printed: str | None, otherwise: float) -> float:
+    try:
+        number = float((printed or "").strip())
+    except ValueError:
+        return otherwise
+    return number if math.isfinite(number) else otherwise
 
 
 def shown(number: float) -> str:
