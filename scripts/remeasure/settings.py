@@ -436,7 +436,11 @@ def load_run(folder: Path, name: str) -> Run:
 
 
 # What a run says of a study's images or models, and what it inherits that would be said of others.
-_REPLACES = {"source": ("notes",), "items": ("notes",), "reader": ("notes", "compare")}
+_REPLACES = {
+    "source": ("notes",),
+    "items": ("notes",),
+    "reader": ("notes", "compare", "stands_for", "readers_of"),
+}
 
 
 def _without_what_it_replaces(merged: dict[str, Any], layer: dict[str, Any]) -> dict[str, Any]:

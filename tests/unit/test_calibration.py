@@ -8,14 +8,18 @@ import build_calibration_requests
 import make_calibration
 import pick_answers
 import tablekit
-from remeasure import jsonl
+from remeasure import jsonl, reach
 from remeasure.calibration import comparing, picking, sheet
 from remeasure.calibration.picking import Chosen, Pool
 from remeasure.errors import RemeasureError
 from remeasure.files import sha256_file
 from remeasure.plan import Plan
+from remeasure.preflight import askings
 from remeasure.records import Graded, Item, Reading, Request, Response, Stage, Trace, Turn
+from remeasure.status import steps
 from remeasure.tables import csv_text
+from remeasure.wiring import Wiring
+from statuskit import PLAN, RULES
 
 CONFIG = Path(__file__).parents[2] / "config"
 
@@ -417,3 +421,26 @@ def test_a_model_that_answers_for_a_system_is_the_judge_itself(plan_of):
     assert plan._wrote("embedded", "evidence-reader", "builtin")
     assert not plan._wrote("embedded", "answer-judge", "builtin")
     assert plan._wrote("embedded", "page-reader-smollm2", "page-reader-smollm2@2")
+
+
+# -- where else it is known ----------------------------------------------------------------------------------
+
+
+def test_the_report_of_a_run_has_the_steps_of_a_calibration():
+    assert "ragbench.judges" in steps.tables(PLAN, "embedded")
+    found = steps.steps(PLAN, RULES, "embedded", "ragbench.judges")
+    rows = {one.made.rule: one.rows for one in found}
+    assert rows["pick_answers"] == ("judges/ragbench",)
+    assert rows["make_calibration"] == ("ragbench.judges",)
+    asked = [one.rows for one in found if one.made.rule == "ask_calibration"]
+    assert asked == [("judges/ragbench/answer-judge",), ("judges/ragbench/judge-smollm2",)]
+    assert "make_table" not in rows
+
+
+def test_preflight_reach_and_estimates_know_the_judges_that_are_asked_anew():
+    names = [one.cell for one in askings.askings(PLAN, "embedded")]
+    assert names[-2:] == ["calibration/ragbench/answer-judge", "calibration/ragbench/judge-smollm2"]
+    assert "judge-smollm2" in reach.of(PLAN, "embedded").models
+    place = "results/embedded/calibration/ragbench/judge-smollm2/estimate.json"
+    assert Wiring(PLAN).all_estimated("embedded")[place]["table"] == "ragbench.judges"
+    assert PLAN.estimate_calibration("embedded", "ragbench", "judge-smollm2")["n_answers"] == 60
