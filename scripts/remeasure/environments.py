@@ -39,7 +39,7 @@ def find_python(lowest: str) -> Path | None:
         lowest: such as ``3.12``.
 
     Raises:
-        RemeasureError: ``HAIKU_PYTHON`` is set and does not run, or is too old; nothing else is taken instead.
+        RemeasureError: ``HAIKU_PYTHON`` is set and does not run, or is too old; nothing else is taken.
     """
     wanted = tuple(int(part) for part in lowest.split("."))
     named = os.environ.get(HAND)

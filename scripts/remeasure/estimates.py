@@ -171,7 +171,9 @@ def of_system(sums: Sums, settings: EstimateSettings, does: str, history: Histor
     most = round(sums.output_tokens_most * (n_requests or 1))
     if history.input_tokens is not None and history.output_tokens is not None:
         read, written = sums.n * history.input_tokens, sums.n * history.output_tokens
-        return replace(sums, read_tokens=read, output_tokens=written, output_tokens_most=max(most, round(written)))
+        return replace(
+            sums, read_tokens=read, output_tokens=written, output_tokens_most=max(most, round(written))
+        )
     if n_requests is None or settings.input_tokens is None:
         return replace(sums, is_known=not sums.n)
     return replace(
@@ -350,7 +352,7 @@ def _notes(
 
 def _notes_of_system(settings: EstimateSettings, sums: Sums, history: History) -> Iterator[str]:
     if sums.read_tokens is None:
-        yield "system: what its model reads is known only when it is asked; name requests_per_case and input_tokens"
+        yield "system: what its model reads is not known before; name requests_per_case and input_tokens"
     elif not sums.output_tokens_most:
         yield "system: a search asks no model that answers; vectors of queries are not priced"
     elif history.input_tokens is not None:

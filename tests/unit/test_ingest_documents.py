@@ -4,9 +4,9 @@ import json
 
 import msgspec
 import pytest
-import systemkit
 
 import ingest_documents
+import systemkit
 from remeasure import jsonl
 from remeasure.records import Stage
 from remeasure.systems import adapter, database, fulltext

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
-import systemkit
 
+import systemkit
 from remeasure import jsonl
 from remeasure.records import Response
 
@@ -54,7 +54,8 @@ def ask(scripts: Path, folder: Path, answer_s: float) -> list[str]:
     """Command that asks a conversation of six turns and a question."""
     record = folder / "toy.json"
     turns = [
-        systemkit.request(f"c-{n}", *(f"turn {i}" for i in range(1, n + 1)), do="converse") for n in range(1, 7)
+        systemkit.request(f"c-{n}", *(f"turn {i}" for i in range(1, n + 1)), do="converse")
+        for n in range(1, 7)
     ]
     jsonl.write(folder / "requests.jsonl", turns)
     way = systemkit.system(record, options={"answer_s": answer_s}, database=None)
@@ -79,7 +80,13 @@ def test_a_conversation_that_was_killed_goes_on_with_its_next_turn(tmp_path, scr
     assert [one.text for one in found] == [f"{2 * n} before: turn {n + 1}" for n in range(6)]
     assert [len(one.trace.before) for one in found] == [0, 2, 4, 6, 8, 10]
     # The third was under way when the kill came; it is the only one that may be asked twice.
-    assert [turn for turn in lines(asked) if turn != "turn 3"] == ["turn 1", "turn 2", "turn 4", "turn 5", "turn 6"]
+    assert [turn for turn in lines(asked) if turn != "turn 3"] == [
+        "turn 1",
+        "turn 2",
+        "turn 4",
+        "turn 5",
+        "turn 6",
+    ]
 
 
 def test_a_finished_cell_starts_nothing(tmp_path, scripts):

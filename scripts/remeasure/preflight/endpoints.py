@@ -207,11 +207,13 @@ async def _try_part(
         return None, [_refused(address, Failure(kind="auth", message="", status=page.status), key)]
     if page.status != 200:
         said = one_line(page.body.decode("utf-8", "replace"), 200)
-        return None, [f"{address.place}: /{path}: status {page.status}: {said}; serve a model that is made for it"]
+        return None, [
+            f"{address.place}: /{path}: status {page.status}: {said}; serve a model that is made for it"
+        ]
     if target.role == "embedder" and (n := _n_dimensions(page.body)) != target.vector_dim:
         return None, [
-            f"{address.place}: gives vectors of {n or 'no'} dimensions, vector_dim is {target.vector_dim}; correct "
-            "vector_dim of the database, or the model"
+            f"{address.place}: gives vectors of {n or 'no'} dimensions, vector_dim is {target.vector_dim}; "
+            "correct vector_dim of the database, or the model"
         ]
     return None, []
 
