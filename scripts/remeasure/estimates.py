@@ -352,7 +352,7 @@ def _notes(
 
 def _notes_of_system(settings: EstimateSettings, sums: Sums, history: History) -> Iterator[str]:
     if sums.read_tokens is None:
-        yield "system: what its model reads is known only when it is asked; name requests_per_case and input_tokens"
+        yield "system: what its model reads is not known before; name requests_per_case and input_tokens"
     elif not sums.output_tokens_most:
         yield "system: a search asks no model that answers; vectors of queries are not priced"
     elif history.input_tokens is not None:

@@ -19,7 +19,7 @@ from remeasure.records import Record
 
 log = logging.getLogger("remeasure.install")
 _LIMIT_S = 3600.0
-# Nothing is taken but what is pinned by hash, and nothing is built: a build runs foreign code and needs tools.
+# Nothing is taken but what is pinned by hash, and nothing is built: a build runs code and needs tools.
 _PIP_OPTIONS = ("--require-hashes", "--only-binary", ":all:", "--no-deps", "--no-input")
 
 
@@ -52,7 +52,7 @@ def install(settings: Settings, root: Path, folder: Path) -> str:
         Its interpreter's path.
 
     Raises:
-        RemeasureError: no Python of the version, a file of pins that is another one, or a failed installation.
+        RemeasureError: no Python of the version, another file of pins, or a failed installation.
     """
     lock = root / settings.lock
     if not lock.is_file() or sha256_file(lock) != settings.sha256:
@@ -67,7 +67,8 @@ def install(settings: Settings, root: Path, folder: Path) -> str:
         base = find_python(settings.python)
         if base is None:
             raise RemeasureError(
-                f"no Python {settings.python} or later was found; install one or name it in {HAND}, then rerun"
+                f"no Python {settings.python} or later was found; install one or name it in {HAND}, then "
+                "rerun"
             )
         with contextlib.suppress(FileNotFoundError):
             shutil.rmtree(folder)

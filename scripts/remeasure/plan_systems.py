@@ -240,8 +240,8 @@ class SystemsPlan(AskingPlan):
             if way["way"]["kind"] not in ("http", "server"):
                 raise RemeasureError(
                     f"{self.folder}/runs/{run}.yaml: models.{parts[role]}: is the {role} of system "
-                    f"{repeats.model_of(model)!r} and reached by {way['way']['kind']!r}; a system asks while it "
-                    "works: give a model with `server` or `base_url`"
+                    f"{repeats.model_of(model)!r} and reached by {way['way']['kind']!r}; a system asks "
+                    "while it works: give a model with `server` or `base_url`"
                 )
         return {
             "kind": "system",
@@ -268,8 +268,8 @@ class SystemsPlan(AskingPlan):
         """As ``AskingPlan.money``; of a system that of its answerer.
 
         Raises:
-            RemeasureError: a limit that could not be kept: other models of the system cost something, which it
-                does not count, or what it reads would have to be known before it is asked.
+            RemeasureError: a limit that could not be kept: other models of the system cost something that
+                nobody counts, or what it reads would have to be known before it is asked.
         """
         system = self.model(run, model).system
         if system is None:
@@ -280,14 +280,15 @@ class SystemsPlan(AskingPlan):
         for role, name in others.items() if limits != Limits() else ():
             if name is not None and _charges(super().money(run, name)):
                 raise RemeasureError(
-                    f"{place}: limits are set, and the {role} {name!r} has a price: only the tokens of the answerer "
-                    "are counted, so nothing could keep them; take the limits out, or serve it yourself"
+                    f"{place}: limits are set, and the {role} {name!r} has a price: only the tokens of the "
+                    "answerer are counted, so nothing could keep them; take the limits out, or serve it "
+                    "yourself"
                 )
         found = super().money(run, system.answerer) if system.answerer else None
         if found and found["estimate_usd"] is not None and _charges(found):
             raise RemeasureError(
-                f"{place}: limits.estimate_usd is set, and what a system reads is known only when it is asked; use "
-                "limits.spend_usd, which is kept"
+                f"{place}: limits.estimate_usd is set, and what a system reads is known only when it is "
+                "asked; use limits.spend_usd, which is kept"
             )
         return found
 

@@ -200,7 +200,7 @@ class Planner:
 
 
 class _Conversations:
-    """Which request each turn of a live conversation goes on from: the one that asks all but its last question."""
+    """Which request each turn of a live conversation goes on from: the one with all but its question."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -221,9 +221,9 @@ class _Conversations:
             found = self._seen.get(_digest(request.body, messages[:-1]))
             if found is None:
                 raise RemeasureError(
-                    f"{self._path}: request {request.custom_id!r} is a later turn of a live conversation, and "
-                    "the turn before does not stand in front of it; delete the file and rerun the target that "
-                    "writes it"
+                    f"{self._path}: request {request.custom_id!r} is a later turn of a live conversation, "
+                    "and the turn before does not stand in front of it; delete the file and rerun the target "
+                    "that writes it"
                 )
             before, key = found
         # Conversations that begin alike share what they share: it is asked once.

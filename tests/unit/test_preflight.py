@@ -140,8 +140,9 @@ def test_requests_that_are_not_built_are_counted_and_named_and_one_word_with_the
         project.write_run(hosted(server))
         code, err = project.check()
     assert code == 0 and "0 requests of 0 files read" in err
-    # 24 cells, the judge's requests for three of six benches, two captioners, six judged cells of cases.
-    assert "not built yet: 50 files (pixelrag/{nq nqt sqa livevqa mms evqa}/{naive traf base lora}, " in err
+    # 24 cells, the judge's requests for three of six benches, two captioners, six judged cells of cases; two
+    # systems in seven cells, three of them judged.
+    assert "not built yet: 70 files (pixelrag/{nq nqt sqa livevqa mms evqa}/{naive traf base lora}, " in err
     assert "pixelrag/{sqa mms evqa}/{naive traf base lora}/judge, " in err
     # naive answers of nq: temperature 0 and thinking off, which vLLM is told through its chat template.
     (body,) = server.bodies
@@ -186,8 +187,9 @@ def test_the_embedded_run_needs_no_endpoint(project):
     project.write_run()
     code, err = project.check()
     assert code == 0, err
-    # Two readers, two judges and the captioner; the judge that is only compared is not used.
-    assert "  5 programs; 9 files; 8 packages" in err
+    # Two readers, two judges and the captioner, and the embedder, the reader and the judge of systems; the judge
+    # that is only compared is not used.
+    assert "  8 programs; 9 files; 8 packages" in err
     # All of config/sources.tsv; its sizes add up to 295,663,061 bytes.
     assert "none is used" in err and "15 sources to fetch, 296 MB" in err
 
@@ -465,7 +467,7 @@ def test_a_disk_that_is_too_small_is_told_with_the_arithmetic(project):
     project.write_run(studies={"pixelrag": {"items_per_bench": 10**12}})
     (problem,) = project.problems()
     assert re.search(
-        r"results: [\d,]+ MB free, 1,200,000,000,7\d\d MB needed \(1,200,000,000,0\d\d MB for ", problem
+        r"results: [\d,]+ MB free, 1,200,000,000,8\d\d MB needed \(1,200,000,000,1\d\d MB for ", problem
     )
     assert problem.endswith(" MB to fetch sources); make room")
 

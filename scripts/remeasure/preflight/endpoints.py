@@ -212,8 +212,8 @@ async def _try_part(
         ]
     if target.role == "embedder" and (n := _n_dimensions(page.body)) != target.vector_dim:
         return None, [
-            f"{address.place}: gives vectors of {n or 'no'} dimensions, vector_dim is {target.vector_dim}; correct "
-            "vector_dim of the database, or the model"
+            f"{address.place}: gives vectors of {n or 'no'} dimensions, vector_dim is {target.vector_dim}; "
+            "correct vector_dim of the database, or the model"
         ]
     return None, []
 

@@ -9,35 +9,37 @@ Commands are objects with ``do``:
 
 ``describe``  → ``{"ok": true, "versions": {package: version}, "arms": [...]}``.
 ``open``      ``database`` (folder), ``create`` (bool: it may be made and written; false: read only),
-              ``embedder``, ``reranker``, ``answerer`` (endpoints, or null), ``options`` of database and system
-              together. → ``{"ok": true, "stamp": {"model": name, "vector_dim": n, …}}``: what the database
+              ``embedder``, ``reranker``, ``answerer`` (endpoints, or null), ``options`` of database and
+              system together. →
+              ``{"ok": true, "stamp": {"model": name, "vector_dim": n, …}}``: what the database
               itself says of the embedder that its vectors come from, so that the workflow can compare. Never
               what it was told just now: a database of another embedder is opened, or refused with ``fatal``.
 ``ingest``    ``documents``: list of ``records.Document``. → ``{"ok": true, "n_documents": n, "n_chunks": n,
               "failed": [{"uri": ..., "reason": ...}]}``. A uri that is there already with chunks is skipped.
 ``finish``    after the last ``ingest``: makes the full text index cover every row. → ``{"ok": true,
               "n_documents": n, "n_chunks": n, "n_indexed": n}``, counted in the database: documents with
-              chunks, chunks, chunks in the full text index. Of what was opened without ``create`` it only counts.
+              chunks, chunks, chunks in the full text index. Of what was opened without ``create`` it only
+              counts.
 ``search``    ``queries``: list of texts, ``limit``, ``filter`` (SQL WHERE over documents, or null), ``mode``
               (``hybrid``, or ``text`` for the full text index alone: how the workflow tests it).
               → ``{"ok": true, "results": [{"found": [hit…], "found_documents": [hit…]} | {"error": …}]}``.
-``answer``    ``turns`` (the conversation, ending with the question), ``preamble`` (what the model is told of the
-              domain beside the system's own instructions, or null), ``target``, ``filter``, ``thinking``,
+``answer``    ``turns`` (the conversation, ending with the question), ``preamble`` (what the model is told of
+              the domain beside the system's own instructions, or null), ``target``, ``filter``, ``thinking``,
               ``max_tokens``, ``temperature`` and other words of sampling. → an answer.
 ``converse``  one turn of a live conversation: ``question``, ``carry`` (null at the first turn), ``compact``,
               the rest as ``answer``. → an answer with ``carry``, anything that JSON can say.
 ``forget``    nothing more is asked of the open database. → ``{"ok": true}``.
 
-Every command has an ``id``; a reply may repeat it, and then it is compared. Standard output carries replies and
-nothing else: an adapter turns it away from libraries that print (``os.dup2(2, 1)`` after keeping a copy).
+Every command has an ``id``, and its reply repeats it. Standard output carries replies and nothing else: an
+adapter turns it away from libraries that print (``os.dup2(2, 1)`` after keeping a copy).
 
 An endpoint is ``{"base_url", "model", "key_env" (name of the variable that holds the key, or null),
 "vector_dim" (of an embedder), "timeout_s" (of one request), "concurrency" (most requests in flight),
-"dialect" (row of config/dialects.yaml)}``. ``thinking`` of an answer is null where the model does so by itself.
+"dialect" (row of config/dialects.yaml)}``. ``thinking`` is null where the model does so by itself.
 
 An answer is ``{"ok": true, "text", "finish", "trace": {…as records.Trace, without before and seconds…}}``.
-What goes wrong with one command is ``{"ok": false, "kind": one of KINDS, "error": one line, "trace": …}``: the
-adapter lives on. ``kind`` ``fatal`` means that nothing more can be done; the step stops with the error.
+What goes wrong with one command is ``{"ok": false, "kind": one of KINDS, "error": one line, "trace": …}``:
+the adapter lives on. ``kind`` ``fatal`` means that nothing more can be done; the step stops with the error.
 """
 
 KINDS = (

@@ -43,7 +43,8 @@ def read(record: Path) -> Facts:
         return msgspec.convert(stage.facts, Facts)
     except msgspec.ValidationError as error:
         raise RemeasureError(
-            f"{record}: no record of a database ({error}); delete it and rerun: it is checked and written again"
+            f"{record}: no record of a database ({error}); delete it and rerun: it is checked and written "
+            "again"
         ) from None
 
 

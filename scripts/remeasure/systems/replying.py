@@ -64,6 +64,29 @@ def of_answer(reply: dict[str, Any], seconds: float, before: tuple[Turn, ...] = 
     return Answered(status=status, text=text or "", finish=finish, trace=trace, carry=reply.get("carry"))
 
 
+def of_searches(reply: dict[str, Any], n: int, limit: int, seconds: float) -> list[Answered]:
+    """Return the outcomes of several searches in one command, each with its share of the time.
+
+    Args:
+        reply: as it came.
+        n: how many there were.
+        limit: most hits that a list may have.
+        seconds: from the command to the reply.
+    """
+    share, results = seconds / n, reply.get("results")
+    if not reply["ok"]:
+        return [failed(str(reply.get("kind")), reply.get("error"), share)] * n
+    if not isinstance(results, list) or len(results) != n:
+        found = len(results) if isinstance(results, list) else "no"
+        return [failed("server_error", f"the adapter gave {found} results for {n} queries", share)] * n
+    return [of_search(one, limit, share) for one in results]
+
+
+def reason(reply: dict[str, Any]) -> str:
+    """Return what a reply says went wrong, as one line."""
+    return one_line(str(reply.get("error") or "no reason given"))
+
+
 def of_search(found: Any, limit: int, seconds: float) -> Answered:
     """Return the outcome that one result of ``search`` tells.
 

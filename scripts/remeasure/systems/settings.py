@@ -43,8 +43,8 @@ class Database(Settings, kw_only=True):
     """A model of the run that serves ``/v1/embeddings``."""
     vector_dim: Positive
     options: dict[str, Any] = {}
-    """Chunking and the like; ``max_failed_documents`` (0), ``batch_documents`` (512) and ``document_timeout_s``
-    (600) are the step's own."""
+    """Chunking and the like. ``max_failed_documents`` (0), ``batch_documents`` (512) and
+    ``document_timeout_s`` (600) are the step's own (``HANDLING``)."""
     prebuilt: dict[str, str] = {}
     """Dataset to a database that is there already; it is checked and used instead of ingesting."""
     needs: Needs = Needs()

@@ -24,8 +24,8 @@ def task_of(call: Call) -> dict[str, Any]:
     task = call.body.get("task")
     if not isinstance(task, dict) or task.get("do") not in DOES:
         raise RemeasureError(
-            f"request {call.custom_id!r}: task {str(task)[:80]}; a system needs `do` of {', '.join(DOES)}: give "
-            "the bench a `task`"
+            f"request {call.custom_id!r}: task {str(task)[:80]}; a system needs `do` of {', '.join(DOES)}: "
+            "give the bench a `task`"
         )
     return task
 
@@ -96,8 +96,8 @@ def conversation(call: Call) -> list[Turn]:
     roles = [message.get("role") for message in messages]
     if not roles or roles[-1] != "user" or not set(roles) <= set(_SPEAKERS):
         raise RemeasureError(
-            f"request {call.custom_id!r}: messages of {', '.join(map(str, roles)) or 'nobody'}; a system is asked "
-            "by user and assistant in turn, ending with the user"
+            f"request {call.custom_id!r}: messages of {', '.join(map(str, roles)) or 'nobody'}; a system "
+            "is asked by user and assistant in turn, ending with the user"
         )
     return [Turn(speaker=_SPEAKERS[message["role"]], text=_text(call, message)) for message in messages]
 
