@@ -8,6 +8,8 @@ import threading
 from pathlib import Path
 from typing import IO, Any
 
+import msgspec
+
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from remeasure.systems.builtin.failing import Failed  # noqa: E402
@@ -17,10 +19,8 @@ from remeasure.systems.builtin.system import System  # noqa: E402
 async def reply_to(system: System, line: bytes) -> dict[str, Any]:
     """Return the reply to a command as it came in."""
     try:
-        command = json.loads(line)
-        if not isinstance(command, dict):
-            raise TypeError("not an object")
-    except (ValueError, TypeError, RecursionError) as error:
+        command = msgspec.json.decode(line, type=dict[str, Any])
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         return {"ok": False, "kind": "fatal", "error": f"a command is no JSON object: {error}"}
     reply = {"id": command["id"]} if "id" in command else {}
     try:
@@ -28,6 +28,8 @@ async def reply_to(system: System, line: bytes) -> dict[str, Any]:
     except Failed as error:
         told = {"ok": False, **reply, "kind": error.kind, "error": " ".join(str(error).split())}
         return {**told, "trace": error.trace} if hasattr(error, "trace") else told
+    except KeyError as error:
+        return {"ok": False, **reply, "kind": "fatal", "error": f"{command['do']}: {error} is missing"}
 
 
 async def serve(commands: IO[bytes], replies: IO[bytes]) -> None:

@@ -184,6 +184,21 @@ def test_a_database_of_another_embedder_is_not_gone_on_with(servers, tmp_path):
     assert caught.value.kind == "fatal"
 
 
+def test_a_damaged_database_is_said_in_one_line(servers, tmp_path):
+    done(filled(servers, tmp_path / "db"))
+    for path in (tmp_path / "db" / "chunks.lance" / "data").iterdir():
+        path.write_bytes(b"x" * 100)
+    with pytest.raises(Failed, match="delete the folder to make it anew") as caught:
+        done([opening(servers, tmp_path / "db", create=False), search("red")])
+    assert caught.value.kind == "fatal" and "\n" not in str(caught.value)
+
+
+def test_a_folder_that_cannot_be_written_is_said_in_one_line(servers, tmp_path):
+    (tmp_path / "db").write_text("a file")
+    with pytest.raises(Failed, match="db: .*delete the folder"):
+        done([opening(servers, tmp_path / "db")])
+
+
 @pytest.mark.parametrize("made", [False, True])
 def test_a_folder_that_is_no_database_is_refused(servers, tmp_path, made):
     if made:
@@ -230,10 +245,17 @@ def test_the_adapter_answers_line_by_line_and_lives_on(servers, tmp_path):
     talk = Talk()
     assert talk.ask(do="describe", id=7)["versions"]["lancedb"]
     assert talk.ask(do="search", id=8)["error"] == "search: no database is open"
-    talk.process.stdin.write(b"nonsense\n[1]\n")
+    talk.process.stdin.write(b'nonsense\n[1]\n{"do": "\\ud800"}\n\xff\n{"do": "open"}\n')
     talk.process.stdin.flush()
-    replies = [json.loads(talk.process.stdout.readline()) for _ in range(2)]
-    assert [reply["kind"] for reply in replies] == ["fatal", "fatal"]
+    replies = [json.loads(talk.process.stdout.readline()) for _ in range(5)]
+    assert [reply["kind"] for reply in replies] == ["fatal"] * 5
+    assert replies[-1][
+        "error"
+    ] == "options of the database or of the system: Object missing required field " + (
+        "`chunk_tokens`; known: chunk_tokens, candidates, search_limit, max_searches, max_requests, "
+        "more_requests; correct `databases` or `models`"
+    )
+    assert talk.ask(do="open", options={"chunk_tokens": 16})["error"] == "open: 'embedder' is missing"
     assert talk.ask(do="sing", id=9) == {
         "ok": False,
         "id": 9,

@@ -4,9 +4,10 @@ One table. Its schema carries the stamp, written with the table and never change
 written at once, so that what a killed step has left holds documents whole or not at all.
 """
 
+import contextlib
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -37,6 +38,16 @@ def chunk_id(uri: str, position: int) -> str:
     return hashlib.sha256(f"{uri}\0{position}".encode("utf-8", "replace")).hexdigest()[:16]
 
 
+@contextlib.contextmanager
+def _failing(place: Path | str) -> Iterator[None]:
+    """Say in one line what LanceDB could not do, such as on a full disk: nothing more can be done then."""
+    try:
+        yield
+    except (OSError, RuntimeError, ValueError) as error:
+        said = " ".join(str(error).split())[:300]
+        raise Failed("fatal", f"{place}: {said}; delete the folder to make it anew") from None
+
+
 def _schema(stamp: dict[str, Any]):
     import pyarrow
 
@@ -51,10 +62,10 @@ def _schema(stamp: dict[str, Any]):
 class Database:
     """An open database."""
 
-    def __init__(self, table, stamp: dict[str, Any], writable: bool) -> None:
+    def __init__(self, folder: Path, table, stamp: dict[str, Any], writable: bool) -> None:
         self.stamp = stamp
         self.writable = writable
-        self._table = table
+        self._folder, self._table = folder, table
 
     @classmethod
     async def open(cls, folder: Path, stamp: dict[str, Any] | None) -> "Database":
@@ -70,22 +81,25 @@ class Database:
         """
         import lancedb
 
-        connection = await lancedb.connect_async(str(folder))
-        names = (await connection.list_tables()).tables if folder.is_dir() else []
-        if _TABLE not in names:
-            if stamp is None:
-                raise Failed("fatal", f"{folder}: no database of the built-in system; ingest the documents")
-            table = await connection.create_table(_TABLE, schema=_schema(stamp))
-            return cls(table, stamp, writable=True)
-        table = await connection.open_table(_TABLE)
-        found = _stamp_of((await table.schema()).metadata, folder)
+        with _failing(folder):
+            connection = await lancedb.connect_async(str(folder))
+            names = (await connection.list_tables()).tables if folder.is_dir() else []
+            if _TABLE not in names:
+                if stamp is None:
+                    raise Failed(
+                        "fatal", f"{folder}: no database of the built-in system; ingest the documents"
+                    )
+                table = await connection.create_table(_TABLE, schema=_schema(stamp))
+                return cls(folder, table, stamp, writable=True)
+            table = await connection.open_table(_TABLE)
+            found = _stamp_of((await table.schema()).metadata, folder)
         if stamp is not None and stamp != found:
             raise Failed(
                 "fatal",
                 f"{folder}: made with {json.dumps(found, sort_keys=True)}, now it is to be "
                 f"{json.dumps(stamp, sort_keys=True)}; delete the folder to make it anew",
             )
-        return cls(table, found, writable=stamp is not None)
+        return cls(folder, table, found, writable=stamp is not None)
 
     async def uris(self) -> set[str]:
         """Return the documents that are there."""
@@ -108,7 +122,8 @@ class Database:
         }
         flat = pyarrow.array(np.ascontiguousarray(vectors).reshape(-1))
         columns["vector"] = pyarrow.FixedSizeListArray.from_arrays(flat, self.stamp["vector_dim"])
-        await self._table.add(pyarrow.table(columns, schema=schema))
+        with _failing(self._folder):
+            await self._table.add(pyarrow.table(columns, schema=schema))
 
     async def finish(self) -> None:
         """Pack what many writes have left and index every row.
@@ -119,11 +134,12 @@ class Database:
 
         from lancedb.index import FTS, BTree
 
-        # Older versions go at once: nobody reads a database that is being made.
-        await self._table.optimize(cleanup_older_than=timedelta(milliseconds=1))
-        if await self._table.count_rows():
-            await self._table.create_index("text", config=FTS(), name=_WORDS_INDEX, replace=True)
-            await self._table.create_index("chunk", config=BTree(), replace=True)
+        with _failing(self._folder):
+            # Older versions go at once: nobody reads a database that is being made.
+            await self._table.optimize(cleanup_older_than=timedelta(milliseconds=1))
+            if await self._table.count_rows():
+                await self._table.create_index("text", config=FTS(), name=_WORDS_INDEX, replace=True)
+                await self._table.create_index("chunk", config=BTree(), replace=True)
 
     async def counts(self) -> dict[str, int]:
         """Return documents, chunks, and chunks that the full text index covers."""
@@ -152,7 +168,7 @@ class Database:
     async def nearest(self, vector: np.ndarray, limit: int, where: str | None) -> list[Row]:
         """Return chunks by the cosine of their vectors, best first; equal ones by uri, then chunk."""
         query = self._table.query().nearest_to(vector).distance_type("cosine").limit(limit)
-        return await _ordered(query, where, "_distance", 1)
+        return await self._ordered(query, where, "_distance", 1)
 
     async def matching(self, text: str, limit: int, where: str | None) -> list[Row]:
         """Return chunks by BM25 of their words, best first; equal ones by uri, then chunk.
@@ -165,7 +181,7 @@ class Database:
         if not any(letter.isalnum() for letter in text):
             return []
         query = self._table.query().nearest_to_text(MatchQuery(text, "text")).limit(limit)
-        return await _ordered(query, where, "_score", -1)
+        return await self._ordered(query, where, "_score", -1)
 
     async def chunks(self, ids: Iterable[str]) -> list[Row]:
         """Return chunks by id, in the order of the ids; those that are not there are left out."""
@@ -173,9 +189,21 @@ class Database:
         if not wanted:
             return []
         told = ", ".join("'" + one.replace("'", "''") + "'" for one in wanted)
-        table = await self._table.query().where(f"chunk IN ({told})").select(list(_COLUMNS)).to_arrow()
+        with _failing(self._folder):
+            table = await self._table.query().where(f"chunk IN ({told})").select(list(_COLUMNS)).to_arrow()
         found = {row.chunk: row for row in _rows(table)}
         return [found[one] for one in wanted if one in found]
+
+    async def _ordered(self, query, where: str | None, by: str, sign: int) -> list[Row]:
+        """Return what a query finds, in the order of a column."""
+        if where is not None:
+            query = query.where(where)
+        with _failing(self._folder):
+            table = await query.select([*_COLUMNS, by]).to_arrow()
+        keyed = zip(table[by].to_pylist(), _rows(table), strict=True)
+        return [
+            row for _, row in sorted(keyed, key=lambda pair: (sign * pair[0], pair[1].uri, pair[1].chunk))
+        ]
 
 
 def _stamp_of(metadata: dict[bytes, bytes] | None, folder: Path) -> dict[str, Any]:
@@ -190,11 +218,3 @@ def _stamp_of(metadata: dict[bytes, bytes] | None, folder: Path) -> dict[str, An
 
 def _rows(table) -> list[Row]:
     return [Row(*values) for values in zip(*(table[name].to_pylist() for name in _COLUMNS), strict=True)]
-
-
-async def _ordered(query, where: str | None, by: str, sign: int) -> list[Row]:
-    if where is not None:
-        query = query.where(where)
-    table = await query.select([*_COLUMNS, by]).to_arrow()
-    keyed = zip(table[by].to_pylist(), _rows(table), strict=True)
-    return [row for _, row in sorted(keyed, key=lambda pair: (sign * pair[0], pair[1].uri, pair[1].chunk))]
