@@ -46,6 +46,7 @@ test-slurm: setup-dev ci
 	@$(BIN)/python tests/slurm/run_all.py
 
 test-slow: setup-dev ci
+	$(BIN)/snakemake --cores $(CORES) results/environments/haiku-0-101.json
 	$(BIN)/pytest tests/unit tests/contract -m slow
 	$(BIN)/pytest tests/workflow -m slow
 	$(BIN)/pytest tests/slurm -m slow
