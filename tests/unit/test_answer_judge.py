@@ -123,11 +123,11 @@ def test_an_answer_is_compared_with_what_is_expected(output, expected, passed):
 
 
 def test_words_and_sentences_are_added():
-    # Half of the expected words are there: 10 * 0.5; the encoder's score,
+    # Half of the expected words are there: 20 * 0.5; the encoder's score,
     # 10 * share - 5, is 0 for half a sentence.
     half = prompt("Alpha beta.", "Alpha beta gamma delta.")
-    assert verdict(half, 5.0)["pass"] is True
-    assert verdict(half, 5.1)["pass"] is False
+    assert verdict(half, 10.0)["pass"] is True
+    assert verdict(half, 10.1)["pass"] is False
 
 
 def test_words_of_the_question_prove_nothing():

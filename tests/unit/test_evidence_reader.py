@@ -273,4 +273,4 @@ def test_the_server_searches_cites_and_answers_over_http(tmp_path, sources):
         second = ask(None, messages=messages, tools=TOOLS)["choices"][0]["message"]
         assert json.loads(second["tool_calls"][0]["function"]["arguments"]) == {"chunk_ids": ["river/0"]}
         last = ask(None, messages=messages)
-        assert said(last) == "It ends in Penobscot Bay." and last["usage"]["prompt_tokens"] > 50
+        assert said(last).endswith("It ends in Penobscot Bay.") and last["usage"]["prompt_tokens"] > 50

@@ -17,7 +17,7 @@ from remeasure.embedded.judge import CrossEncoder
 
 SECTIONS = ("Input", "Output", "ExpectedOutput", "Rubric")
 # All expected words in the answer are worth as much as so many points of the cross-encoder.
-WORDS_WEIGHT = 10.0
+WORDS_WEIGHT = 20.0
 MAX_EXPECTED = 5
 MAX_PAIRS = 40
 # How a sentence says that something is not known: a verb denied, something that is missing, or a word.
@@ -88,8 +88,8 @@ class AnswerJudge:
 
     Args:
         encoder: scores how well a text fits another.
-        threshold: the lowest sum of a fitting answer: how its sentences fit the expected ones, and ten times
-            the share of the expected words in it.
+        threshold: the lowest sum of a fitting answer: how its sentences fit the expected ones, and twenty
+            times the share of the expected words in it.
     """
 
     more_words = frozenset(("response_format",))
