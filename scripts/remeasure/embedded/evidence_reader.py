@@ -109,10 +109,12 @@ class EvidenceReader:
         return wanted[len(done)] if len(done) < len(wanted) else None
 
     def _chunks(self, asked: Asked) -> list[Chunk]:
-        """Return what was found for this question, in the order of the searches."""
+        """Return what was found for the question, then, where it leans on others, what is still shown."""
         evidence = Evidence()
         for call in asked.results("search"):
             evidence.add(chunks_of(call.result or ""))
+        if evidence_words.leans(asked.question):
+            evidence.add(list(asked.shown_before))
         return list(evidence.chunks.values())
 
     def _sense(self, asked: Asked) -> str:
