@@ -187,6 +187,26 @@ def test_what_leans_on_what_was_said(question, leaning):
     assert evidence_words.leans(question) is leaning
 
 
+CAPSULE = "[Evidence cited earlier in this conversation]\n\n[Cited evidence group 1]\n\n"
+
+
+@pytest.mark.parametrize(
+    ("shown", "cited"),
+    [
+        (builtin_form(["river/0"]), ["river/0"]),
+        (CAPSULE + '[river/0] Source: "Penobscot River"\nIt ends in Penobscot Bay.', ["river/0"]),
+        ("[Evidence retrieved for an earlier question, no longer shown.]", []),
+    ],
+)
+def test_what_is_still_shown_of_earlier_questions_may_answer_one_that_leans_on_them(shown, cited):
+    loop = Loop(reader(), TOOLS, search=lambda told: shown, cite=lambda told: "")
+    loop.ask("Penobscot Bay?")
+    loop.results["search"] = lambda told: "Nothing was found."
+    loop.calls.clear()
+    loop.ask("And it ends in?")
+    assert loop.calls[-1] == ("cite", {"chunk_ids": cited})
+
+
 def test_citing_again_is_not_tried_where_it_failed():
     loop = Loop(
         reader(), TOOLS, search=lambda told: builtin_form(["river/0"]), cite=lambda told: "Error: no ids."
@@ -273,4 +293,4 @@ def test_the_server_searches_cites_and_answers_over_http(tmp_path, sources):
         second = ask(None, messages=messages, tools=TOOLS)["choices"][0]["message"]
         assert json.loads(second["tool_calls"][0]["function"]["arguments"]) == {"chunk_ids": ["river/0"]}
         last = ask(None, messages=messages)
-        assert said(last) == "It ends in Penobscot Bay." and last["usage"]["prompt_tokens"] > 50
+        assert said(last).endswith("It ends in Penobscot Bay.") and last["usage"]["prompt_tokens"] > 50

@@ -16,9 +16,9 @@ from remeasure.embedded.chat import BadRequest, ChatRequest, Completion, texts_o
 from remeasure.embedded.judge import CrossEncoder
 
 SECTIONS = ("Input", "Output", "ExpectedOutput", "Rubric")
-# How much of the expected words an answer has at least, and how much is enough whatever the score.
-DOUBTFUL, ENOUGH = 0.3, 0.7
-# A cross-encoder sees the beginning of a long text only.
+# All expected words in the answer are worth as much as so many points of the cross-encoder.
+WORDS_WEIGHT = 20.0
+MAX_EXPECTED = 5
 MAX_PAIRS = 40
 # How a sentence says that something is not known: a verb denied, something that is missing, or a word.
 _NOT = r"(?:do|does|did|could|can|was|were|is|are|have|has)(?:n['’]?t| not)|cannot|unable to"
@@ -88,7 +88,8 @@ class AnswerJudge:
 
     Args:
         encoder: scores how well a text fits another.
-        threshold: the lowest mean score of the reference's sentences in a fitting answer.
+        threshold: the lowest sum of a fitting answer: how its sentences fit the expected ones, and twenty
+            times the share of the expected words in it.
     """
 
     more_words = frozenset(("response_format",))
@@ -132,19 +133,14 @@ class AnswerJudge:
         known = evidence_words.stems(case.question)
         wanted = evidence_words.stems(expected) - known or evidence_words.stems(expected)
         share = len(wanted & evidence_words.stems(case.output)) / len(wanted) if wanted else 0.0
-        if share < DOUBTFUL or share >= ENOUGH:
-            return share >= ENOUGH, share, f"{share:.0%} of the expected words are in the output"
-        score = self._fit(case.output, expected)
-        reason = (
-            f"{share:.0%} of the expected words are in the output, and its sentences fit with {score:.1f}"
-        )
-        return score >= self._threshold, share, reason
+        fit = self._fit(case.output, expected)
+        reason = f"{share:.0%} of the expected words are in the output, and its sentences fit with {fit:.1f}"
+        return fit + WORDS_WEIGHT * share >= self._threshold, share, reason
 
     def _fit(self, output: str, expected: str) -> float:
         """Return the mean over the expected sentences of the best score of a sentence of the output."""
-        given, wanted = evidence_words.sentences(output), evidence_words.sentences(expected)
-        wanted = wanted[:5]
-        given = given[: max(1, MAX_PAIRS // len(wanted))]
+        wanted = evidence_words.sentences(expected)[:MAX_EXPECTED]
+        given = evidence_words.sentences(output)[: MAX_PAIRS // len(wanted)]
         return sum(max(self._score(one, other) for other in given) for one in wanted) / len(wanted)
 
     def _score(self, text: str, other: str) -> float:

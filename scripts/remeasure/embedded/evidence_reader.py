@@ -23,9 +23,11 @@ from remeasure.embedded.judge import CrossEncoder
 DECLINED = "I do not have enough information in the documents to answer this question."
 # So many sentences are scored, those that share most with the question, and so many answer at most.
 N_CANDIDATES = 16
-N_SENTENCES = 3
+N_SENTENCES = 4
+# A line with fewer words and no sign at its end is a heading or an entry of a list.
+HEADING_WORDS = 6
 # Further sentences must come near to the best one.
-MARGIN = 2.0
+MARGIN = 8.0
 _KEPT_SCORES = 50_000
 
 
@@ -107,10 +109,12 @@ class EvidenceReader:
         return wanted[len(done)] if len(done) < len(wanted) else None
 
     def _chunks(self, asked: Asked) -> list[Chunk]:
-        """Return what was found for this question, in the order of the searches."""
+        """Return what was found for the question, then, where it leans on others, what is still shown."""
         evidence = Evidence()
         for call in asked.results("search"):
             evidence.add(chunks_of(call.result or ""))
+        if evidence_words.leans(asked.question):
+            evidence.add(list(asked.shown_before))
         return list(evidence.chunks.values())
 
     def _sense(self, asked: Asked) -> str:
@@ -131,7 +135,7 @@ class EvidenceReader:
         for picked in found:
             if picked.score < max(self._threshold, best - MARGIN) or len(kept) == N_SENTENCES:
                 break
-            kept.setdefault(picked.sentence, picked)
+            kept.setdefault(" ".join(picked.sentence.split()), picked)
         return sorted(kept.values(), key=lambda picked: picked.place)
 
     def _numbers(self, asked: Asked) -> evidence_numbers.Found | None:
@@ -195,9 +199,13 @@ def _told(chunk: Chunk, sentence: str) -> str:
 
 
 def _sentences(chunk: Chunk) -> list[str]:
-    """Return the sentences of a chunk; its title, where the text begins with it, is none."""
+    """Return the sentences of a chunk; its title and other headings are none."""
     found = evidence_words.sentences(chunk.text)
-    return [sentence for sentence in found if sentence != chunk.title]
+    return [one for one in found if one != chunk.title and not _is_heading(one)]
+
+
+def _is_heading(line: str) -> bool:
+    return line[-1].isalnum() and len(line.split()) < HEADING_WORDS
 
 
 def load(*, model: Path, tokenizer: Path, threads: int, threshold: float) -> EvidenceReader:
