@@ -113,8 +113,9 @@ class CalibrationPlan(SystemsPlan):
         Raises:
             RemeasureError: the judges are told of gold answers in different ways.
         """
-        study, benches = self._study_of(run, table), self.calibration(run, table).benches
-        asked = [self.judge_request(run, study, bench, judge) for bench in benches]
+        study, found = self._study_of(run, table), self.calibration(run, table)
+        limit = {} if found.max_tokens is None else {"max_tokens": found.max_tokens}
+        asked = [self.judge_request(run, study, bench, judge) | limit for bench in found.benches]
         if any(settings != asked[0] for settings in asked):
             raise RemeasureError(
                 f"{self.folder}/runs/{run}.yaml: studies.{study}.calibration.benches: the judge is asked in "

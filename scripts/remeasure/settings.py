@@ -104,6 +104,8 @@ class Calibration(Settings, kw_only=True):
     seed: Count = 1
     judges: Annotated[list[str], Meta(min_length=1)]
     """Models that are asked anew about every answer."""
+    max_tokens: Positive | None = None
+    """Of their replies; null: as the study's judge has it."""
     labels: str | None = None
     """The labelled sheet; null: nobody has labelled it yet."""
 

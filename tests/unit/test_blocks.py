@@ -264,3 +264,12 @@ def test_a_block_without_cells_is_not_drawn(made, tmp_path):
     )
     assert [one.title for one in figure_blocks.parts({found.key: found}, table())] == ["Answers"]
     assert len(blocks.texts({found.key: found}, {}, table())) == 1
+
+
+def test_of_a_system_the_run_says_nothing_of_a_reader_or_of_a_judge_that_was_not_asked(made, tmp_path):
+    made()
+    settings = table(not_comparable=["data", "reader", "judge"])
+    for place, fields in {"find/search": ["data"], "say/rag": ["data", "judge"]}.items():
+        folder = tmp_path / "results/embedded/ragbench" / place / "small"
+        cell = inputs.load_cell(folder / "score.json", folder / "graded.jsonl")
+        assert [one.field for one in protocol.differences(cell.score, value(1.0), settings)] == fields

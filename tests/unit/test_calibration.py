@@ -385,7 +385,7 @@ def plan_of(tmp_path):
 
 
 def test_the_cells_and_the_judge_of_a_calibration_are_those_of_the_table(plan_of):
-    plan = plan_of("{calibration: {benches: [sqa], judges: [judge-smollm2], n: 8}}")
+    plan = plan_of("{calibration: {benches: [sqa], judges: [judge-smollm2], n: 8, max_tokens: 9}}")
     assert plan.is_calibrated("mine", "table1") and not plan.is_calibrated("mine", "tosc")
     assert not plan.is_calibrated("ci", "table1")
     told = plan.pick_answers("mine", "table1")
@@ -394,6 +394,7 @@ def test_the_cells_and_the_judge_of_a_calibration_are_those_of_the_table(plan_of
     assert (told["benches"], told["n"], told["seed"]) == (["sqa"], 8, 1)
     asked = plan.calibration_request("mine", "table1", "judge-smollm2")
     assert (asked["model"], asked["grader"]) == ("judge-smollm2", "judge_simpleqa")
+    assert asked["max_tokens"] == 9 and plan.judge_request("mine", "pixelrag", "sqa")["max_tokens"] == 1000
     compared = plan.make_calibration("mine", "table1")
     assert compared["own_models"] == {"judge-smollm2": []} and compared["grader"] == "judge_simpleqa"
 
@@ -443,4 +444,4 @@ def test_preflight_reach_and_estimates_know_the_judges_that_are_asked_anew():
     assert "judge-smollm2" in reach.of(PLAN, "embedded").models
     place = "results/embedded/calibration/ragbench/judge-smollm2/estimate.json"
     assert Wiring(PLAN).all_estimated("embedded")[place]["table"] == "ragbench.judges"
-    assert PLAN.estimate_calibration("embedded", "ragbench", "judge-smollm2")["n_answers"] == 60
+    assert PLAN.estimate_calibration("embedded", "ragbench", "judge-smollm2")["n_answers"] == 40

@@ -46,7 +46,8 @@ def boxes_of(item: Item, response: Response, titles: Mapping[str, str]) -> tuple
     found = [_conversation(trace)] if trace.before else []
     if trace.found or trace.found_documents:
         found.append(_hits("Hits: chunks", trace.found, gold, titles))
-        found.append(_hits("Hits: documents", trace.found_documents, gold, titles))
+        if [hit.uri for hit in trace.found] != [hit.uri for hit in trace.found_documents]:
+            found.append(_hits("Hits: documents", trace.found_documents, gold, titles))
     if item.relevant:
         reached = {hit.uri for hit in (*trace.found, *trace.found_documents)} | {
             *trace.cited,

@@ -20,7 +20,7 @@ def blocks(found: Sequence[BlockText]) -> list[str]:
     parts = [EXPLAINED + "\n"]
     for block in found:
         parts.append(f"## {showing.markdown(block.title)}\n")
-        parts.append(grid(block.header, block.rows, block.n_text))
+        parts.append(grid(block.header, block.rows, block.n_text, 1))
         if block.anchors:
             lines = [f"- {showing.markdown(line)}" for line in block.anchors]
             parts.append("\n".join([AIDS, "", *lines]) + "\n")

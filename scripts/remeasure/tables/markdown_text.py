@@ -6,9 +6,10 @@ from remeasure import showing
 from remeasure.tables.settings import CellKey, NumberKey, TableSettings
 
 
-def grid(header: Sequence[str], rows: Iterable[Sequence[str]], n_text: int) -> str:
-    """Return a Markdown table; the first ``n_text`` columns are aligned left, the others right."""
-    rule = [":--" if place < n_text else "--:" for place in range(len(header))]
+def grid(header: Sequence[str], rows: Iterable[Sequence[str]], n_text: int, n_last: int = 0) -> str:
+    """Return a Markdown table; the first and the last so many columns are aligned left, the others right."""
+    left = {*range(n_text), *range(len(header) - n_last, len(header))}
+    rule = [":--" if place in left else "--:" for place in range(len(header))]
     lines = [list(header), *rows]
     escaped = [[showing.markdown(field) for field in row] for row in lines]
     return "\n".join("| " + " | ".join(row) + " |" for row in [escaped[0], rule, *escaped[1:]]) + "\n"

@@ -119,5 +119,8 @@ def differences(score: Score, published: Published, settings: TableSettings) -> 
         if score.n == part.n_all:
             found.pop("n", None)
     for name in settings.not_comparable:
+        # Of a system it is known which model answers, and whether a judge was asked.
+        if ours and (name == "reader" or (name == "judge" and score.judge is None)):
+            continue
         found.setdefault(name, Difference(name, None, None))
     return [found[name] for name in sorted(found)]
