@@ -54,13 +54,15 @@ def listed(name: str) -> list[str]:
 
 
 def test_there_is_an_environment_for_every_kind_of_machine():
-    assert ENVIRONMENTS == ["core", "faiss-gpu", "render", "torch", "vllm"]
+    assert ENVIRONMENTS == ["core", "faiss-gpu", "haiku", "render", "torch", "vllm"]
 
 
 @pytest.mark.parametrize("name", ENVIRONMENTS)
 def test_an_environment_pins_every_package_once(name):
     assert len(pins(listed(name))) == len(listed(name))
-    assert conda_part(name)[:-1] == ["python =3.11", "pip"]
+    # Systems with packages of their own bring these from a lock file, for a Python that they say.
+    python = {"haiku": "python =3.12"}.get(name, "python =3.11")
+    assert conda_part(name)[:2] == [python, "pip"]
 
 
 # vLLM needs another numpy than the rest, published encoders another tokenizers: they stand for themselves.
@@ -194,9 +196,20 @@ def missing(script: str, environment: str) -> set[str]:
     return {PACKAGE_OF.get(name, name) for name in needed} - pins(listed(environment)).keys()
 
 
+@pytest.mark.parametrize("version", ["0.77.0", "0.101.1"])
+def test_a_lock_of_a_system_has_hashes_and_no_torch(version):
+    lock = (ROOT / "envs" / f"haiku-{version}.txt").read_text(encoding="utf-8")
+    packages = re.findall(r"^([a-z0-9.-]+)(?:\[.*\])?==", lock, re.MULTILINE)
+    assert len(packages) == len(set(packages)) > 100
+    assert not [name for name in packages if re.match(r"torch|nvidia-|cuda|triton", name)]
+    # Every package is followed by a hash.
+    assert len(re.findall(r"== ?\S+.*\\\n +--hash=sha256:[0-9a-f]{64}", lock)) == len(packages)
+    assert f"haiku-rag-slim=={version} " in lock and "docling-slim" in packages and "==2.142.0 " in lock
+
+
 def test_every_rule_names_an_environment_that_there_is():
     found = {name: environments_of(text) for name, text in rules().items()}
-    assert set().union(*found.values()) == {"core", "render", "vllm"} <= set(ENVIRONMENTS)
+    assert set().union(*found.values()) == {"core", "haiku", "render", "vllm"} <= set(ENVIRONMENTS)
     assert (found["render_tiles"], found["ask"], found["ask_judge"]) == (
         {"render"},
         {"core", "vllm"},
