@@ -93,6 +93,11 @@ def test_raters_who_say_one_thing_only_have_no_kappa_and_no_interval_of_it():
     assert compared([], [])[0]["agreement"] is None
 
 
+def test_raters_who_never_disagree_have_no_interval_of_kappa():
+    row = compared([True, True, False, False], [True, True, False, False])[0]
+    assert (row["kappa"], row["kappa_low"], row["kappa_high"]) == ("1.000", None, None)
+
+
 def test_the_interval_of_kappa_draws_whole_conversations():
     table, other = [True, False] * 20, [True, False] * 15 + [False, True] * 5
     alone = compared(table, other)[0]
@@ -444,4 +449,4 @@ def test_preflight_reach_and_estimates_know_the_judges_that_are_asked_anew():
     assert "judge-smollm2" in reach.of(PLAN, "embedded").models
     place = "results/embedded/calibration/ragbench/judge-smollm2/estimate.json"
     assert Wiring(PLAN).all_estimated("embedded")[place]["table"] == "ragbench.judges"
-    assert PLAN.estimate_calibration("embedded", "ragbench", "judge-smollm2")["n_answers"] == 40
+    assert PLAN.estimate_calibration("embedded", "ragbench", "judge-smollm2")["n_answers"] == 24

@@ -84,10 +84,11 @@ def kappa_interval(drawn: Drawn, seed: int) -> stats.Interval | None:
     """Return the percentile bootstrap interval of Cohen's kappa, whole groups resampled.
 
     Edges:
-        Null for fewer than two groups. Samples in which chance agreement is complete have no kappa and are
-        left out; null where these are more than half.
+        Null for fewer than two groups, and where the two never disagree: resampling would claim certainty.
+        Samples in which chance agreement is complete have no kappa and are left out; null where these are
+        more than half.
     """
-    if len(drawn.table) < 2:
+    if len(drawn.table) < 2 or not drawn.table[:, 1:3].any():
         return None
     counts = drawn.resampled(seed).astype(np.float64)
     n = counts.sum(axis=1)
