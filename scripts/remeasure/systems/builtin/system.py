@@ -19,6 +19,8 @@ ARMS = ("search", "rag")
 _PACKAGES = ("lancedb", "pyarrow", "numpy")
 # Nothing that a query can help: the command fails, and is sent again.
 _ALL_FAIL = ("connection", "timeout", "fatal")
+_AT_ONCE = 4
+"""Searches of one command that are under way at once: LanceDB's own threads need the cores."""
 _SHOWN = 300
 """Characters of a chunk that a hit shows."""
 # Words of ``answer`` and ``converse`` that are not of sampling.
@@ -102,14 +104,14 @@ class System:
     async def _search(self, command: dict[str, Any]) -> dict[str, Any]:
         texts, limit, where = command["queries"], command["limit"], command.get("filter")
         await self._database.check_filter(where)
-        if command.get("mode") == "text":
-            found = await asyncio.gather(
-                *(self._searcher.by_words(text, limit, where) for text in texts), return_exceptions=True
-            )
-        else:
-            found = await asyncio.gather(
-                *(self._hybrid(text, limit, where) for text in texts), return_exceptions=True
-            )
+        way = self._searcher.by_words if command.get("mode") == "text" else self._hybrid
+        turns = asyncio.Semaphore(_AT_ONCE)
+
+        async def one(text: str) -> Found:
+            async with turns:
+                return await way(text, limit, where)
+
+        found = await asyncio.gather(*map(one, texts), return_exceptions=True)
         return {"results": [_told(one) for one in found]}
 
     async def _hybrid(self, text: str, limit: int, where: str | None) -> Found:
