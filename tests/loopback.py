@@ -129,7 +129,7 @@ class Loopback:
                 data = await reader.readexactly(int(headers.get("content-length", 0)))
                 if self.secret and headers.get("authorization") != f"bearer {self.secret}":
                     self._reply(writer, 401, _error(f"no such key: {headers.get('authorization')}"))
-                elif method == "POST":
+                elif method == "POST" and path not in self.pages:
                     if not await self._completion(json.loads(data), headers, writer):
                         break
                 else:

@@ -118,8 +118,8 @@ def test_every_step_of_the_small_run_stands_once_and_has_its_place():
     assert len(found) == len(set(found))
     rules = [one.made.rule for one in STEPS]
     # 24 cells of 6 benches, 3 of them judged, 18 cells search; 2 training sets; 2 judges are compared. Two
-    # captioners of one more bench; six judged cells of two benches of cases. Two systems answer seven benches of
-    # questions to documents, three of them judged.
+    # captioners of one more bench; six judged cells of two benches of cases. Two systems answer seven benches
+    # of questions to documents, three of them judged.
     assert [rules.count(name) for name in ("ask", "ask_judge", "search", "build_items")] == [46, 24, 18, 18]
     assert [rules.count(name) for name in ("ask_agreement", "make_table", "make_agreement")] == [2, 4, 1]
     assert rules.count("embed") == 5 and rules.count("build_index") == 4 and rules.count("train_adapter") == 1
@@ -218,6 +218,7 @@ def test_one_table_can_be_asked_for_and_an_unknown_one_is_one_line():
     assert {one.made.rule for one in only} >= {"ask_agreement", "make_agreement"}
     assert "ask" not in {one.made.rule for one in only}
     with pytest.raises(
-        RemeasureError, match="--table 'tabel1': .*did you mean 'table1'.*table1, tosc, mrarebench, ragbench, judges"
+        RemeasureError,
+        match="--table 'tabel1': .*did you mean 'table1'.*table1, tosc, mrarebench, ragbench, judges",
     ):
         steps.steps(PLAN, RULES, "ci", "tabel1")
