@@ -1,5 +1,7 @@
 """Which systems answer which cells, from what data, and how they are reached; part of ``plan.Plan``."""
 
+import ast
+import functools
 import json
 from pathlib import Path
 from typing import Any
@@ -153,7 +155,7 @@ class SystemsPlan(AskingPlan):
         found = self.database(run, name)
         return {
             "adapter": found.adapter,
-            "code": fingerprint.of_script(f"systems/{found.adapter}.py"),
+            "code": database_code(found.adapter),
             "environment": self.environment_settings(run, found.environment) if found.environment else None,
             "embedder": {"name": found.embedder} | self.identity(run, found.embedder),
             "served_name": self.model(run, found.embedder).served_name or found.embedder,
@@ -211,7 +213,9 @@ class SystemsPlan(AskingPlan):
         if system is None:
             return super()._identity(run, model)
         parts = {role: getattr(system, role) for role in ("answerer", "reranker")}
+        adapter = self.database(run, system.database).adapter
         return {
+            "code": fingerprint.of_script(f"systems/{adapter}.py"),
             "database": self._database_identity(run, system.database),
             **{role: self.identity(run, name) if name else None for role, name in parts.items()},
             "options": system.options,
@@ -337,6 +341,21 @@ def _of_adapter(database: Database) -> dict[str, Any]:
 def _charges(money: dict[str, Any] | None) -> bool:
     """Return whether a model charges anything per token."""
     return money is not None and any(money["price"].values())
+
+
+@functools.cache
+def database_code(adapter: str) -> str:
+    """Return the fingerprint of what decides what an adapter's database holds.
+
+    An adapter names these modules in ``DATABASE_CODE``; without it all that it imports counts, and a change
+    of how it answers ingests everything again.
+    """
+    script = f"systems/{adapter}.py"
+    for node in ast.parse((fingerprint.SCRIPTS / script).read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "DATABASE_CODE":
+            first, *more = ast.literal_eval(node.value)
+            return fingerprint.of_script(f"{first.replace('.', '/')}.py", also=tuple(more))
+    return fingerprint.of_script(script)
 
 
 def environment_record(name: str) -> str:

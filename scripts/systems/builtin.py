@@ -15,6 +15,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from remeasure.systems.builtin.failing import Failed  # noqa: E402
 from remeasure.systems.builtin.system import System  # noqa: E402
 
+DATABASE_CODE = ("remeasure.systems.builtin.ingesting",)
+"""What decides what is in a database: a change of anything else ingests nothing again."""
+
 
 async def reply_to(system: System, line: bytes) -> dict[str, Any]:
     """Return the reply to a command as it came in."""

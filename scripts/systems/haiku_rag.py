@@ -8,6 +8,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from remeasure.systems.haiku import serving
 
+DATABASE_CODE = ("remeasure.systems.haiku.database",)
+"""What decides what is in a database: a change of anything else ingests nothing again."""
+
 
 def main() -> int:
     """Answer commands from standard input until it ends."""
