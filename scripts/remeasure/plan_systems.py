@@ -344,18 +344,18 @@ def _charges(money: dict[str, Any] | None) -> bool:
 
 
 @functools.cache
-def database_code(adapter: str) -> str:
+def database_code(adapter: str, root: Path = fingerprint.SCRIPTS) -> str:
     """Return the fingerprint of what decides what an adapter's database holds.
 
     An adapter names these modules in ``DATABASE_CODE``; without it all that it imports counts, and a change
     of how it answers ingests everything again.
     """
     script = f"systems/{adapter}.py"
-    for node in ast.parse((fingerprint.SCRIPTS / script).read_text(encoding="utf-8")).body:
+    for node in ast.parse((root / script).read_text(encoding="utf-8")).body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "DATABASE_CODE":
             first, *more = ast.literal_eval(node.value)
-            return fingerprint.of_script(f"{first.replace('.', '/')}.py", also=tuple(more))
-    return fingerprint.of_script(script)
+            return fingerprint.of_script(f"{first.replace('.', '/')}.py", root, tuple(more))
+    return fingerprint.of_script(script, root)
 
 
 def environment_record(name: str) -> str:
