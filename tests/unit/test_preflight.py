@@ -187,8 +187,8 @@ def test_the_embedded_run_needs_no_endpoint(project):
     project.write_run()
     code, err = project.check()
     assert code == 0, err
-    # Two readers, two judges and the captioner, the embedder, the reader and the judge of systems, and the small
-    # language model, which judges in the calibration; its comparison with the other judge is not part of this run.
+    # Two readers, two judges and the captioner, the embedder, the reader and the judge of systems, and the
+    # small language model, which judges in the calibration; the comparison of judges is not part of this run.
     assert "  9 programs; 9 files; 8 packages" in err
     # All of config/sources.tsv; its sizes add up to 295,663,061 bytes.
     assert "none is used" in err and "15 sources to fetch, 296 MB" in err
