@@ -144,7 +144,7 @@ def said_by(name: str) -> set[str]:
 
 
 def test_all_rules_are_looked_at():
-    # 57, three of systems (rules/systems.smk), six of calibrations (rules/calibrate.smk), one publishes these.
+    # 57, three of systems (rules/systems.smk), six of calibrations (rules/calibrate.smk), one copies them.
     assert len(RULE_TEXTS) == 57 + 3 + 6 + 1 and set(EXCEPTIONS) <= set(RULE_TEXTS)
 
 

@@ -35,7 +35,7 @@ def test_the_embedded_run_reaches_all_that_it_defines():
     assert found.corpora == ("factbook",)
     # `ocr-bge` is also what the trained one starts from; the reader's own server reads vectors of lines.
     assert found.encoders == ("ocr-bge", "text-bge", "lines-bge", "photo-efficientnet", "ocr-bge-trained")
-    # Four readers, two judges, and a third that is only compared; two systems with what both ask, their judge.
+    # Four readers, two judges, and a third that is only compared; two systems, what they ask, their judge.
     assert set(found.models) == {
         "page-reader-smollm2",
         "judge-cross-encoder",
@@ -56,8 +56,8 @@ def test_the_embedded_run_reaches_all_that_it_defines():
 def test_the_papers_reach_all_corpora_and_all_adapted_models():
     found = reach.of(PLAN, "paper")
     assert found.corpora == ("wikipedia", "news") and len(found.adapted) == 8
-    # Of systems: folders of ten models, four files and a folder of OpenRAG Bench, the folder of FinQA, a file
-    # of HotpotQA, five of MTRAG; five prompts: the judge's two questions, what goes before each, the preamble.
+    # Of systems: folders of ten models, four files and a folder of OpenRAG Bench, that of FinQA, a file
+    # of HotpotQA, five of MTRAG; five prompts: two questions of the judge, what goes before each, a preamble.
     assert len(PLAN.sources("paper")) == 33 + 10 + 5 + 1 + 1 + 5 + 5
 
 
