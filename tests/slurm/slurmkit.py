@@ -12,6 +12,8 @@ from pathlib import Path
 from cluster_processes import wait_for
 from virtual_cluster import VirtualCluster
 
+import timekit
+
 ROOT = Path(__file__).resolve().parents[2]
 NOT_CLONED = (".git", ".venv", "results", ".snakemake", "__pycache__", ".*_cache", ".hypothesis")
 # Snakemake first looks at jobs 40 s after their submission, and each look that finds none ended puts the next
@@ -136,12 +138,8 @@ def link_sources(source: str, target: str) -> None:
 
 
 def bytes_of(folder: Path, pattern: str = "results/ci/**/*") -> dict[str, bytes]:
-    """Return the bytes of all result files but logs, times and journals."""
-    return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in sorted(folder.glob(pattern))
-        if path.is_file() and not {"logs", "journal"} & set(path.relative_to(folder).parts)
-    }
+    """Return the bytes of all result files but logs, times, databases and journals."""
+    return timekit.compared(folder, pattern)
 
 
 @dataclass(frozen=True)

@@ -32,9 +32,15 @@ def plan(folder: Path, path: str, format: str = "pixelrag", more: str = "") -> P
 
 @pytest.mark.parametrize("run", ["embedded", "ci", "tuning"])
 def test_every_model_of_an_embedded_run_is_started_and_asked(run):
-    models = Plan(CONFIG).run(run).models
-    assert models
-    assert {Plan(CONFIG).executor(run, name, "factbook")["kind"] for name in models} == {"server"}
+    plan = Plan(CONFIG)
+    ways = {name: plan.executor(run, name, "factbook") for name in plan.run(run).models}
+    # A system is started as well, and so is every model that it asks.
+    systems = {name: ways.pop(name) for name in plan.run(run).models if plan.system(run, name)}
+    assert ways and list(systems) == ["builtin", "haiku-0-77"]
+    assert {way["kind"] for way in ways.values()} == {"server"}
+    for way in systems.values():
+        assert way["kind"] == "system" and way["reranker"] is None
+        assert {way[role]["way"]["kind"] for role in ("embedder", "answerer")} == {"server"}
 
 
 def test_each_cell_takes_its_own_file_and_a_started_model_takes_none(tmp_path):

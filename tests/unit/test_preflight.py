@@ -141,8 +141,8 @@ def test_requests_that_are_not_built_are_counted_and_named_and_one_word_with_the
         code, err = project.check()
     assert code == 0 and "0 requests of 0 files read" in err
     # 24 cells, the judge's requests for three of six benches, two captioners, six judged cells of cases; two
-    # systems in seven cells, three of them judged.
-    assert "not built yet: 70 files (pixelrag/{nq nqt sqa livevqa mms evqa}/{naive traf base lora}, " in err
+    # systems in seven cells, three of them judged; two judges of the calibration: 24 + 12 + 2 + 12 + 20 + 2.
+    assert "not built yet: 72 files (pixelrag/{nq nqt sqa livevqa mms evqa}/{naive traf base lora}, " in err
     assert "pixelrag/{sqa mms evqa}/{naive traf base lora}/judge, " in err
     # naive answers of nq: temperature 0 and thinking off, which vLLM is told through its chat template.
     (body,) = server.bodies
@@ -187,9 +187,9 @@ def test_the_embedded_run_needs_no_endpoint(project):
     project.write_run()
     code, err = project.check()
     assert code == 0, err
-    # Two readers, two judges and the captioner, and the embedder, the reader and the judge of systems; the
-    # judge that is only compared is not used.
-    assert "  8 programs; 9 files; 8 packages" in err
+    # Two readers, two judges and the captioner, the embedder, the reader and the judge of systems, and the
+    # small language model, which judges in the calibration; the comparison of judges is not part of this run.
+    assert "  9 programs; 9 files; 8 packages" in err
     # All of config/sources.tsv; its sizes add up to 295,663,061 bytes.
     assert "none is used" in err and "15 sources to fetch, 296 MB" in err
 

@@ -31,10 +31,11 @@ def plan(tmp_path):
 
 def test_the_embedded_run_reaches_all_that_it_defines():
     found = reach.of(PLAN, "embedded")
-    assert found.studies == ("pixelrag", "tosc", "mrarebench") and found.corpora == ("factbook",)
+    assert found.studies == ("pixelrag", "tosc", "mrarebench", "ragbench")
+    assert found.corpora == ("factbook",)
     # `ocr-bge` is also what the trained one starts from; the reader's own server reads vectors of lines.
     assert found.encoders == ("ocr-bge", "text-bge", "lines-bge", "photo-efficientnet", "ocr-bge-trained")
-    # Four readers, two judges, and a third that is only compared.
+    # Four readers, two judges, and a third that is only compared; two systems, what they ask, their judge.
     assert set(found.models) == {
         "page-reader-smollm2",
         "judge-cross-encoder",
@@ -43,6 +44,11 @@ def test_the_embedded_run_reaches_all_that_it_defines():
         "captioner-glance",
         "case-reader",
         "case-judge",
+        "builtin",
+        "haiku-0-77",
+        "embedder-bge",
+        "evidence-reader",
+        "answer-judge",
     }
     assert found.adapted == ()
 
@@ -50,13 +56,15 @@ def test_the_embedded_run_reaches_all_that_it_defines():
 def test_the_papers_reach_all_corpora_and_all_adapted_models():
     found = reach.of(PLAN, "paper")
     assert found.corpora == ("wikipedia", "news") and len(found.adapted) == 8
-    assert len(PLAN.sources("paper")) == 33
+    # Of systems: folders of ten models, four files and a folder of OpenRAG Bench, that of FinQA, a file
+    # of HotpotQA, five of MTRAG; five prompts: two questions of the judge, what goes before each, a preamble.
+    assert len(PLAN.sources("paper")) == 33 + 10 + 5 + 1 + 1 + 5 + 5
 
 
 def test_captions_alone_need_the_folders_of_their_models_and_no_page(plan):
     mine = plan(
-        "extends: paper\nstudies: {pixelrag: null, mrarebench: null, tosc: {reader: qwen2-vl-7b-tsa-dpo, "
-        "compare: []}}\n"
+        "extends: paper\nstudies: {pixelrag: null, mrarebench: null, ragbench: null, tosc: "
+        "{reader: qwen2-vl-7b-tsa-dpo, compare: []}}\n"
     )
     check_run("mine", mine)
     assert reach.of(mine, "mine").adapted == (("paper", "qwen2-vl-7b-tsa-dpo"),)
@@ -70,7 +78,7 @@ def test_captions_alone_need_the_folders_of_their_models_and_no_page(plan):
 
 
 def test_a_run_without_pages_needs_no_encoder_training_or_comparison_of_judges(plan):
-    mine = plan("extends: embedded\nstudies: {pixelrag: null, mrarebench: null}\n")
+    mine = plan("extends: embedded\nstudies: {pixelrag: null, mrarebench: null, ragbench: null}\n")
     check_run("mine", mine)
     assert mine.run("mine").judge_agreement is None
     found = reach.of(mine, "mine")
@@ -94,7 +102,30 @@ def test_an_encoder_that_is_trained_needs_what_it_starts_from(plan):
 
 
 def test_judges_that_are_compared_are_asked_although_no_study_names_them(plan):
-    mine = plan("extends: embedded\nstudies: {tosc: null, mrarebench: null}\n")
+    others = "tosc: null, mrarebench: null, ragbench: null"
+    mine = plan(f"extends: embedded\nstudies: {{{others}}}\n")
     assert "judge-smollm2" in reach.of(mine, "mine").models
-    mine = plan("extends: embedded\nstudies: {tosc: null, mrarebench: null}\njudge_agreement: null\n")
+    mine = plan(f"extends: embedded\nstudies: {{{others}}}\njudge_agreement: null\n")
     assert reach.of(mine, "mine").models == ("page-reader-smollm2", "judge-cross-encoder")
+
+
+def test_systems_alone_need_what_they_ask_their_judges_and_the_data_of_their_benches(plan):
+    """Both judges of the calibration are asked, one of them only there; the other system is not needed."""
+    mine = plan(
+        "extends: embedded\nstudies: {pixelrag: null, tosc: null, mrarebench: null, ragbench: "
+        "{reader: builtin, compare: [], readers_of: {}, stands_for: {}}}\n"
+    )
+    check_run("mine", mine)
+    found = reach.of(mine, "mine")
+    assert (found.corpora, found.encoders) == ((), ())
+    assert set(found.models) == {
+        *("builtin", "embedder-bge", "evidence-reader"),
+        *("answer-judge", "judge-smollm2"),
+    }
+    assert [path.removeprefix("results/sources/") for path in mine.sources("mine")] == [
+        "smollm2-135m-instruct-q4_1.gguf",
+        "bge-small-en-v1.5.onnx",
+        "bge-small-en-v1.5.tokenizer.json",
+        "ms-marco-minilm-l-12-v2.onnx",
+        "ms-marco-minilm-l-12-v2.tokenizer.json",
+    ]

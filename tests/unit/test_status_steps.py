@@ -118,13 +118,18 @@ def test_every_step_of_the_small_run_stands_once_and_has_its_place():
     assert len(found) == len(set(found))
     rules = [one.made.rule for one in STEPS]
     # 24 cells of 6 benches, 3 of them judged, 18 cells search; 2 training sets; 2 judges are compared. Two
-    # captioners of one more bench; six judged cells of two benches of cases. Two systems answer seven benches
-    # of questions to documents, three of them judged.
-    assert [rules.count(name) for name in ("ask", "ask_judge", "search", "build_items")] == [46, 24, 18, 18]
+    # captioners of one more bench; six judged cells of two benches of cases. Seven benches of questions to
+    # documents, three of them judged: one system answers all, the other one that is searched and one that is
+    # judged (`readers_of` of the run), so 7 + 2 cells, 3 + 1 of them judged.
+    assert [rules.count(name) for name in ("ask", "ask_judge", "search", "build_items")] == [41, 22, 18, 18]
     assert [rules.count(name) for name in ("ask_agreement", "make_table", "make_agreement")] == [2, 4, 1]
     assert rules.count("embed") == 5 and rules.count("build_index") == 4 and rules.count("train_adapter") == 1
     places = {one.made.outputs[0]: (one.block, one.column, one.rows) for one in STEPS}
-    assert [rules.count(n) for n in ("load_dataset", "ingest_documents", "install_environment")] == [2, 4, 1]
+    # Two datasets: one system has a database of each, the other of the one that it is asked about.
+    assert [rules.count(n) for n in ("load_dataset", "ingest_documents", "install_environment")] == [2, 3, 1]
+    # One sample of judged answers, shown to two judges.
+    calibration = ("pick_answers", "build_calibration_requests", "ask_calibration", "make_calibration")
+    assert [rules.count(name) for name in calibration] == [1, 2, 2, 1]
     assert places[f"{CELL}/responses.jsonl"] == ("cell", "answers", ("pixelrag/nq/base",))
     assert places["results/ci/pixelrag/nq/items.jsonl"] == (
         "cell",
@@ -219,6 +224,7 @@ def test_one_table_can_be_asked_for_and_an_unknown_one_is_one_line():
     assert "ask" not in {one.made.rule for one in only}
     with pytest.raises(
         RemeasureError,
-        match="--table 'tabel1': .*did you mean 'table1'.*table1, tosc, mrarebench, ragbench, judges",
+        match="--table 'tabel1': .*did you mean 'table1'.*"
+        "makes table1, tosc, mrarebench, ragbench, ragbench.judges, judges$",
     ):
         steps.steps(PLAN, RULES, "ci", "tabel1")

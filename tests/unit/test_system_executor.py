@@ -1,5 +1,6 @@
 """A system behind a small real adapter: searches, answers, conversations, and everything that goes wrong."""
 
+import json
 import time
 
 import pytest
@@ -219,6 +220,15 @@ def test_a_database_of_another_embedder_is_refused_with_both_sides(tmp_path, sta
         run(record, search("q1", "rivers"))
     assert "the run configures 'toy-embedder' of 4 dimensions" in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+def test_a_record_of_another_embedder_is_refused_before_anything_is_started(tmp_path):
+    record = systemkit.write_database(tmp_path)
+    told = json.loads(record.read_text())
+    told["facts"]["stamp"]["model"] = "other"
+    record.write_text(json.dumps(told))
+    with pytest.raises(RemeasureError, match="toy.json: the database was built with embedder 'other' of 4"):
+        run(record, search("q1", "rivers"), adapter="not there")
 
 
 def test_an_adapter_that_there_is_not_is_named(record):

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+import timekit
+
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = ("Snakefile", "rules", "scripts", "config", "envs", "profiles", "slurm", "requirements.txt")
 
@@ -31,8 +33,8 @@ class Checkout:
     project: Path
     directory: Path
 
-    def call(self, *words: str, **options) -> subprocess.CompletedProcess:
-        """Run Snakemake on the copy and return what it said."""
+    def command(self, *words: str) -> list[str]:
+        """Return the words of a call of Snakemake on the copy."""
         command = [sys.executable, "-m", "snakemake", "-s", str(self.project / "Snakefile")]
         command += [
             "--directory",
@@ -40,8 +42,13 @@ class Checkout:
             "--profile",
             str(self.project / "profiles" / "default"),
         ]
-        command += ["--cores", "2", *words]
-        return subprocess.run(command, capture_output=True, text=True, cwd=self.project, **options)
+        return [*command, "--cores", "2", *words]
+
+    def call(self, *words: str, **options) -> subprocess.CompletedProcess:
+        """Run Snakemake on the copy and return what it said."""
+        return subprocess.run(
+            self.command(*words), capture_output=True, text=True, cwd=self.project, **options
+        )
 
     def planned(self, *targets: str, config: tuple[str, ...] = ("run=ci",)) -> dict[str, int]:
         """Return the number of jobs per rule that a call would run."""
@@ -65,12 +72,8 @@ class Checkout:
         return self.directory / name
 
     def bytes_of(self, pattern: str = "results/ci/**/*") -> dict[str, bytes]:
-        """Return the bytes of all result files but logs, times and journals."""
-        return {
-            str(path.relative_to(self.directory)): path.read_bytes()
-            for path in sorted(self.directory.glob(pattern))
-            if path.is_file() and not {"logs", "journal"} & set(path.parts)
-        }
+        """Return the bytes of all result files but logs, times, databases and journals."""
+        return timekit.compared(self.directory, pattern)
 
 
 def copy_project(target: Path) -> Path:
@@ -87,9 +90,14 @@ def copy_project(target: Path) -> Path:
 
 
 def link_sources(directory: Path) -> None:
-    """Give a working directory the verified sources of this checkout, without copying 200 MB."""
+    """Give a working directory verified sources and environments of this checkout, without copying 1 GB."""
     (directory / "results").mkdir(parents=True)
     shutil.copytree(ROOT / "results" / "sources", directory / "results" / "sources", copy_function=os.link)
+    here, there = ROOT / "results" / "environments", directory / "results" / "environments"
+    there.mkdir()
+    for record in here.glob("*.json"):
+        shutil.copy2(record, there)
+        (there / record.stem).symlink_to(here / record.stem)
 
 
 @pytest.fixture(scope="session")
@@ -109,7 +117,7 @@ def finished(tmp_path_factory) -> Checkout:
 def checkout(finished, tmp_path) -> Checkout:
     """A fresh copy of the finished run that a test may change."""
     copied = Checkout(copy_project(tmp_path / "project"), tmp_path / "work")
-    shutil.copytree(finished.directory, copied.directory, copy_function=shutil.copy2)
+    shutil.copytree(finished.directory, copied.directory, symlinks=True, copy_function=shutil.copy2)
     return copied
 
 

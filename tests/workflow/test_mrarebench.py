@@ -3,15 +3,12 @@
 import csv
 import json
 import shutil
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
-from test_kill import kill_tree
 
 from conftest import Checkout, copy_project, link_sources
+from killkit import journal_keys, kill_and_continue
 
 TARGETS = ("results/ci/tables/mrarebench.csv", "results/ci/tables/mrarebench.html")
 CELLS = [f"diagnosis/{arm}" for arm in ("fd", "lc", "to")] + [
@@ -24,11 +21,9 @@ def folder(cell: str) -> str:
     return f"results/ci/mrarebench/{cell}/case-reader"
 
 
-def journal_keys(checkout: Checkout, cell: str, part: str = "journal") -> list[str]:
+def answered(checkout: Checkout, cell: str, part: str = "journal") -> list[str]:
     """Return the keys of all answers that a cell's journal holds."""
-    paths = sorted(checkout.path(f"{folder(cell)}/{part}").glob("*.jsonl"))
-    lines = [line for path in paths for line in path.read_text().splitlines()]
-    return [entry["key"] for entry in map(json.loads, lines) if "status" in entry]
+    return journal_keys(checkout.path(f"{folder(cell)}/{part}"))
 
 
 def rows(path: Path) -> dict[str, dict[str, str]]:
@@ -71,32 +66,14 @@ def test_requests_differ_in_nothing_but_their_condition(finished):
 def test_a_killed_run_goes_on_asks_nothing_twice_and_ends_in_the_same_bytes(finished, tmp_path):
     checkout = Checkout(copy_project(tmp_path / "project"), tmp_path / "work")
     link_sources(checkout.directory)
-    command = [sys.executable, "-m", "snakemake", "-s", str(checkout.project / "Snakefile")]
-    command += ["--directory", str(checkout.directory), "--cores", "2", "--config", "run=ci"]
-    command += ["--profile", str(checkout.project / "profiles" / "default"), *TARGETS]
-    process = subprocess.Popen(
-        command, cwd=checkout.project, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    until = time.monotonic() + 120
-    while not any(2 <= len(journal_keys(checkout, cell)) < N_ITEMS for cell in CELLS):
-        assert time.monotonic() < until and process.poll() is None, "no cell was seen half asked"
-        time.sleep(0.02)
-    kill_tree(process)
-    before = {cell: journal_keys(checkout, cell) for cell in CELLS}
-    assert 2 <= sum(map(len, before.values())) < N_ITEMS * len(CELLS)
-    subprocess.run([*command, "--unlock"], cwd=checkout.project, capture_output=True)
-    checkout.run(*TARGETS)
-    for cell in CELLS:
-        keys = journal_keys(checkout, cell)
-        assert len(keys) == len(set(keys)) == N_ITEMS, "each case is answered once"
-        assert keys[: len(before[cell])] == before[cell], "what was there stays"
+    kill_and_continue(checkout, TARGETS, {folder(cell): N_ITEMS for cell in CELLS}, at_least=2)
     for pattern in ("results/ci/mrarebench/**/*", "results/ci/tables/mrarebench*"):
         assert checkout.bytes_of(pattern) == finished.bytes_of(pattern)
 
 
 def test_without_one_cell_s_answers_that_cell_and_its_table_are_made_again(checkout):
     cell = "evidence/nodx"
-    judged = {other: journal_keys(checkout, other, "judge/journal") for other in CELLS}
+    judged = {other: answered(checkout, other, "judge/journal") for other in CELLS}
     checkout.path(f"{folder(cell)}/responses.jsonl").unlink()
     shutil.rmtree(checkout.path(f"{folder(cell)}/journal"))
     planned = checkout.planned(*TARGETS)
@@ -109,9 +86,9 @@ def test_without_one_cell_s_answers_that_cell_and_its_table_are_made_again(check
     checkout.run(*TARGETS)
     after = checkout.bytes_of("results/ci/**/*")
     assert {name: data for name, data in after.items() if before.get(name, data) != data} == {}
-    assert len(journal_keys(checkout, cell)) == N_ITEMS
+    assert len(answered(checkout, cell)) == N_ITEMS
     # The same answers: every verdict is known.
-    assert {other: journal_keys(checkout, other, "judge/journal") for other in CELLS} == judged
+    assert {other: answered(checkout, other, "judge/journal") for other in CELLS} == judged
 
 
 def test_another_judge_judges_again_and_asks_the_reader_nothing(checkout):

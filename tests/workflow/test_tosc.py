@@ -6,29 +6,26 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 import zipfile
 from pathlib import Path
 
 import pytest
-from test_kill import kill_tree
 
 from conftest import ROOT, Checkout, copy_project, link_sources
+from killkit import journal_keys, kill_and_continue
 
 TARGETS = ("results/ci/tables/tosc.csv", "results/ci/tables/tosc.html")
 MODELS = ("captioner-scan", "captioner-glance")
 
 
-def journal_keys(checkout: Checkout, model: str) -> list[str]:
+def answered(checkout: Checkout, model: str) -> list[str]:
     """Return the keys of all answers that a captioner's journal holds."""
-    folder = checkout.path(f"results/ci/tosc/triplets/describe/{model}/journal")
-    lines = [line for path in sorted(folder.glob("*.jsonl")) for line in path.read_text().splitlines()]
-    return [entry["key"] for entry in map(json.loads, lines) if "status" in entry]
+    return journal_keys(checkout.path(f"results/ci/tosc/triplets/describe/{model}/journal"))
 
 
 def test_no_rule_names_a_study():
     studies = sorted(path.stem for path in (ROOT / "config" / "studies").glob("*.yaml"))
-    assert {"pixelrag", "tosc"} <= set(studies)
+    assert {"pixelrag", "tosc", "mrarebench", "ragbench"} <= set(studies)
     for path in [ROOT / "Snakefile", *(ROOT / "rules").glob("*.smk")]:
         text = path.read_text().lower()
         assert not [name for name in studies if re.search(rf"\b{name}\b", text)], path
@@ -44,25 +41,8 @@ def test_no_stage_asks_which_study_it_serves():
 def test_a_killed_run_goes_on_asks_nothing_twice_and_ends_in_the_same_bytes(finished, tmp_path):
     checkout = Checkout(copy_project(tmp_path / "project"), tmp_path / "work")
     link_sources(checkout.directory)
-    command = [sys.executable, "-m", "snakemake", "-s", str(checkout.project / "Snakefile")]
-    command += ["--directory", str(checkout.directory), "--cores", "2", "--config", "run=ci"]
-    command += ["--profile", str(checkout.project / "profiles" / "default"), *TARGETS]
-    process = subprocess.Popen(
-        command, cwd=checkout.project, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    until = time.monotonic() + 120
-    while not any(len(journal_keys(checkout, model)) >= 4 for model in MODELS):
-        assert time.monotonic() < until and process.poll() is None, "nothing was asked"
-        time.sleep(0.1)
-    kill_tree(process)
-    before = {model: journal_keys(checkout, model) for model in MODELS}
-    assert 4 <= sum(map(len, before.values())) < 60
-    subprocess.run([*command, "--unlock"], cwd=checkout.project, capture_output=True)
-    checkout.run(*TARGETS)
-    for model in MODELS:
-        keys = journal_keys(checkout, model)
-        assert len(keys) == len(set(keys)) == 30, "each of 30 images is answered once"
-        assert keys[: len(before[model])] == before[model], "what was there stays"
+    cells = {f"results/ci/tosc/triplets/describe/{model}": 30 for model in MODELS}  # images of ten triplets
+    kill_and_continue(checkout, TARGETS, cells, at_least=4)
     for pattern in ("results/ci/tosc/**/*", "results/ci/tables/tosc*"):
         assert checkout.bytes_of(pattern) == finished.bytes_of(pattern)
 
@@ -71,11 +51,11 @@ def test_another_lexicon_grades_again_and_asks_nothing(checkout):
     lexicon = checkout.project / "config/lexicons/coco.tsv"
     lines = lexicon.read_text().splitlines(keepends=True)
     lexicon.write_text("".join(line for line in lines if "\tlamb\t" not in line))
-    before = {model: journal_keys(checkout, model) for model in MODELS}
+    before = {model: answered(checkout, model) for model in MODELS}
     planned = checkout.planned(*TARGETS)
     assert {"index_tosc": 1, "grade": 2, "make_table": 1, "make_page": 1}.items() <= planned.items()
     assert checkout.run(*TARGETS)
-    assert before == {model: journal_keys(checkout, model) for model in MODELS}
+    assert before == {model: answered(checkout, model) for model in MODELS}
 
 
 def test_one_captioner_more_asks_it_alone(checkout):

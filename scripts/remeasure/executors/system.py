@@ -261,6 +261,10 @@ class SystemExecutor:
         """Start models and adapters; the answerer only where answers are wanted."""
         settings = self._settings
         facts = database.read(Path(settings.database))
+        # Before anything is started; the database itself is asked when it is open.
+        database.check_stamp(
+            facts.stamp, settings.embedder.served_name, settings.vector_dim, settings.database
+        )
         answerer = None if do == "search" else settings.answerer
         if do != "search" and answerer is None:
             raise RemeasureError(
