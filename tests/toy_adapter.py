@@ -132,6 +132,9 @@ def misbehave(text, place):
         block = b"x" * (1 << 20)
         while True:
             os.write(1, block)
+    if "ahead" in words:  # replies to what it is not asked yet
+        os.write(1, b'{"ok": true, "id": 3, "text": "a", "trace": {}}\n{"ok": true, "id": 4, "text": "b"}\n')
+        time.sleep(0.5)
     if "twice" in words:
         os.write(1, b'{"ok": true, "text": "a", "trace": {}}\n')
     kinds = {"limit": "request_limit", "down": "connection", "odd": "never_heard_of", "end": "fatal"}

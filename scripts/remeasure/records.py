@@ -174,6 +174,12 @@ class Turn(Record, kw_only=True):
     text: str
 
 
+def is_uri(text: str) -> bool:
+    """Return whether a text can be a document's uri: one line, not blank, without control characters."""
+    is_line = text.splitlines() == [text]
+    return is_line and bool(text.strip()) and not any(c < " " or "\x7f" <= c <= "\x9f" for c in text)
+
+
 class Document(Record, kw_only=True):
     """A document of a dataset: one line of its ``documents.jsonl``."""
 

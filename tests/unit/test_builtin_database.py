@@ -108,7 +108,12 @@ def test_a_filter_holds_for_words_and_vectors(servers, tmp_path):
     assert uris(told["results"][0]) == ["r"]
 
 
-@pytest.mark.parametrize("where", ["nix = 3", "uri = 'a", "uri"])
+@pytest.mark.parametrize(
+    "where",
+    ["nix = 3", "uri = 'a", "uri"]
+    # What the parser of LanceDB takes for its first part alone.
+    + ["uri = 'r'; drop table chunks", "uri = 'r') OR (1 = 1", "uri = 'r' -- more", "uri = 'r' LIMIT 5"],
+)
 def test_a_bad_filter_is_a_kind_of_failure(servers, tmp_path, where):
     with pytest.raises(Failed) as caught:
         done([*filled(servers, tmp_path / "db"), search("red", where=where)])
@@ -157,6 +162,40 @@ def test_a_reranker_without_a_score_for_each_is_a_failure(servers, tmp_path):
     command = filled(servers, tmp_path / "db", reranker=servers.endpoint("scorer"))
     told = done([*command, search("red")])
     assert told["results"][0]["error"].startswith("scorer /rerank: not a score for each")
+
+
+@pytest.mark.parametrize(
+    "results",
+    [
+        [(0, 1.0), (1, 1.0), (1, 5.0), (2, 1.0)],
+        [(0, 1.0), (1, 1.0), (2, 1.0), (99, 5.0)],
+        [(0, 1.0), (1, 1.0), (2, 10**400)],
+    ],
+)
+def test_scores_of_a_reranker_that_belong_to_nothing_are_a_failure(servers, tmp_path, results):
+    told = [{"index": index, "relevance_score": score} for index, score in results]
+    servers.rerank = lambda body: {"results": told}
+    command = filled(servers, tmp_path / "db", reranker=servers.endpoint("scorer"))
+    found = done([*command, search("red")])
+    assert found["results"][0]["error"].startswith("scorer /rerank: not a score for each")
+
+
+@pytest.mark.parametrize(
+    ("entries", "said"),
+    [
+        ([(0, [1, 0, 0, 0]), (0, [0, 1, 0, 0])], "their indices are not 0 to 1, each once"),
+        ([(1, [1, 0, 0, 0]), (2, [0, 1, 0, 0])], "their indices are not 0 to 1, each once"),
+        ([(0, [[1], [0], [0], [0]]), (1, [[1], [0], [0], [0]])], "an embedding of 2 dimensions"),
+        ([(0, 4), (1, 4)], "an embedding of 0 dimensions"),
+    ],
+)
+def test_vectors_that_belong_to_no_text_are_a_failure(servers, tmp_path, entries, said):
+    data = [{"index": index, "embedding": embedding} for index, embedding in entries]
+    servers.embeddings = lambda body: {"data": data}
+    given = {"do": "ingest", "documents": DOCUMENTS[:2]}
+    with pytest.raises(Failed, match=said) as caught:
+        done([opening(servers, tmp_path / "db", create=True), given])
+    assert caught.value.kind == "server_error"
 
 
 def test_vectors_may_come_as_lists_and_longer_than_one(servers, tmp_path):

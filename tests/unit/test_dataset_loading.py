@@ -62,6 +62,8 @@ def test_uris_of_documents_are_collected():
         ([doc("a\nb")], "a uri is one line of text"),
         ([doc("a\u2028b")], "a uri is one line of text"),
         ([doc("a\0")], "a uri is one line of text"),
+        ([doc("a\n")], "a uri is one line of text"),
+        ([doc("a\x1b[2J")], "a uri is one line of text"),
         ([doc(), doc("b"), doc()], "document 3, 'a': its uri stands already further above"),
         ([doc(text=None)], "needs either a text, or a file and its hash"),
         ([doc(path="x", sha256="0")], "needs either a text, or a file and its hash"),

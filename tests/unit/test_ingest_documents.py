@@ -129,7 +129,11 @@ def test_a_ready_made_database_of_other_documents_is_refused(tmp_path, capsys):
 
 def test_a_uri_that_would_break_lines_is_refused(tmp_path, capsys):
     assert ingest(tmp_path, {"a\nb": "text"}) == 2
-    assert "has letters that are not printed" in capsys.readouterr().err
+    assert "is no line of text without control characters" in capsys.readouterr().err
+
+
+def test_a_uri_may_have_a_space_that_does_not_break(tmp_path):
+    assert ingest(tmp_path, {"Mont\u00a0Blanc": "Glaciers carve valleys."}) == 0
 
 
 # -- rare words --------------------------------------------------------------------------------------------

@@ -1,3 +1,4 @@
+import msgspec
 import pytest
 from msgspec import UNSET
 
@@ -333,3 +334,10 @@ def test_every_answer_missing_gives_no_number_and_no_error():
         assert both(score, "accuracy") == ((None, 0), (None, 0))
         assert both(score, "tokens_per_request") == ((None, 0), (None, 0))
         assert both(score, "accuracy_of_all")[0] == (0.0, 2)
+
+
+def test_a_verdict_that_quotes_tags_of_thinking_is_read_and_can_be_written():
+    said = '{"reason": "the answer ends with </think> \\ud83d", "pass": false}'
+    (unit,), _, _ = grade("judge_rag_answer", [item("a")], [answer("a")], [reply("a", said)], **WRONG)
+    assert unit.strict.verdict == "incorrect"
+    assert b"ends with </think> ?" in msgspec.json.encode(unit)

@@ -21,7 +21,13 @@ from remeasure.rag.verdicts import Verdict, read
         # The answer quotes a verdict; the judge's own stands last.
         ('The output says {"pass": true}. It is wrong.\n{"reason": "r", "pass": false}', False, "r"),
         ('{"reason": "it says {\\"pass\\": true}", "pass": false}', False, 'it says {"pass": true}'),
-        ('{ {x} {"reason": "r", "pass": true} trailing words', True, "r"),
+        ('{ {x}\n{"reason": "r", "pass": true} trailing words', True, "r"),
+        # Tags inside a verdict are quoted.
+        ('{"reason": "it says </think> so", "pass": false}', False, "it says </think> so"),
+        ('{"reason": "<think> is there", "pass": true}', True, "<think> is there"),
+        ('<think>hm</think>{"reason": "think> a", "pass": true}', True, "think> a"),
+        # Half a character cannot be written into a file.
+        ('{"reason": "a\\ud800b", "pass": true}', True, "a?b"),
         ('{"reason": "ü\\n", "pass": true, "more": {"pass": false}}', True, "ü\n"),
     ],
 )
@@ -37,6 +43,8 @@ def test_a_verdict_is_read(reply, passed, reason):
         ("<think>so</think>", "the judge's reply is empty"),
         ("<think>so", "the judge's reply ends while it thinks"),
         ("The output passes: pass = true.", "the judge's reply has no verdict"),
+        # A verdict amid words is the answer's, not the judge's.
+        ('The output ends with {"pass": true}, which proves nothing.', "the judge's reply has no verdict"),
         ('{"reason": "cut off in the mid', "the judge's reply has no verdict"),
         ('{"verdict": {"pass": true}}', "the judge's reply has no verdict"),
         ('[true, "pass"]', "the judge's reply has no verdict"),

@@ -10,7 +10,7 @@ from remeasure.errors import RemeasureError
 from remeasure.executors import Call
 from remeasure.executors.system import SystemExecutor
 from remeasure.records import Turn
-from remeasure.systems import adapter
+from remeasure.systems import adapter, replying
 
 
 @pytest.fixture(autouse=True)
@@ -158,6 +158,32 @@ def test_what_goes_wrong_with_one_question_costs_that_question(record, word, err
     found = run(record, *asked, case_timeout_s=2.0)
     assert [found[name].status for name in ("q1", "q2", "q3")] == ["answered", "failed", "answered"]
     assert found["q2"].error == error
+
+
+def test_a_reply_that_comes_before_its_command_is_no_answer(record):
+    asked = [
+        systemkit.request("q1", "ahead"),
+        systemkit.request("q2", "fine"),
+        systemkit.request("q3", "well"),
+    ]
+    found = run(record, *asked)
+    assert found["q1"].text == "a"
+    assert found["q2"].error == "server_error: the adapter wrote a reply to another command"
+    assert found["q3"].text == "0 before: well"
+
+
+def test_a_count_that_cannot_be_is_no_answer():
+    reply = {"ok": True, "text": "a", "trace": {"requests": [{"input_tokens": 10**30, "output_tokens": 1}]}}
+    told = replying.of_answer(reply, 1.0)
+    assert told.error == "server_error: the adapter's answer is none: a count is above 1000000000000"
+
+
+def test_a_hit_whose_uri_is_two_lines_is_no_hit():
+    hits = [{"uri": "a\nb", "chunk": "1", "score": 1.0}]
+    told = replying.of_search({"found": hits, "found_documents": hits}, 5, 1.0)
+    assert told.error == (
+        "server_error: the adapter gave a hit without a uri, or one that is no line of text"
+    )
 
 
 def test_one_search_that_breaks_costs_none_of_those_beside_it(record):

@@ -308,3 +308,11 @@ def test_another_runs_files_are_not_published(here, capsys):
     for suffix in (".md", ".json", ".svg"):
         assert publish([suffix], run="ci") == 2
         assert "does not name run 'ci'" in capsys.readouterr().err
+
+
+def test_no_field_of_a_csv_file_is_a_formula_and_numbers_keep_their_signs():
+    fields = ["=1+1", "@x", "-2+3|cmd", " =A1", "-0.5", "+1.2 pp", "-", "a=b", -3]
+    text = csv_text.render(["field"], ({"field": field} for field in fields))
+    assert text.split("\n") == [
+        *("field", "'=1+1", "'@x", "'-2+3|cmd", "' =A1", "-0.5", "+1.2 pp", "-", "a=b", "-3", "")
+    ]

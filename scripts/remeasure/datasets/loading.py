@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from remeasure.errors import RemeasureError, did_you_mean
-from remeasure.records import Document, Question
+from remeasure.records import Document, Question, is_uri
 from remeasure.requests import question_id
 
 _SHOWN = 3
@@ -31,7 +31,7 @@ def documents(found: Iterable[Document], dataset: str, uris: set[str], counts: C
     for number, one in enumerate(found, start=1):
         where = f"document {number}, {one.uri[:80]!r}"
         # Ranked documents are written one a line.
-        if not one.uri.strip() or len(one.uri.splitlines()) != 1 or "\0" in one.uri:
+        if not is_uri(one.uri):
             raise refused(dataset, f"{where}: a uri is one line of text that is not blank")
         if one.uri in uris:
             raise refused(dataset, f"{where}: its uri stands already further above")

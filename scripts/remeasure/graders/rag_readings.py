@@ -42,10 +42,13 @@ def said_by(reply: Response | None) -> Said:
         return Said(None, "judge cut off", JUDGE_UNREADABLE)
     if reply.status != "answered":
         return Said(None, f"judge {reply.status.replace('_', ' ')}", JUDGE_FAILED)
-    found = thinking.behind(reply.text or "")
-    if not found.ends or not found.text.strip():
-        return Said(None, "the judge's reply is empty", JUDGE_UNREADABLE)
-    verdict = verdicts.read(found.text)
+    text = reply.text or ""
+    if verdicts.whole(text) is None:
+        found = thinking.behind(text)
+        if not found.ends or not found.text.strip():
+            return Said(None, "the judge's reply is empty", JUDGE_UNREADABLE)
+        text = found.text
+    verdict = verdicts.read(text)
     if verdict.passed is None:
         return Said(None, verdict.problem or "no verdict", JUDGE_UNREADABLE)
     return Said(verdict.passed, verdict.reason)

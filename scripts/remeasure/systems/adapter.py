@@ -117,6 +117,7 @@ class Adapter:
         self._n_commands = 0
         self._to_write = memoryview(b"")
         self._received = bytearray()
+        self._is_ahead = False  # it has written before it was asked
         self.began = 0.0
         """When the command was given, by the monotonic clock."""
 
@@ -138,6 +139,9 @@ class Adapter:
             command: one of the contract's.
             limit_s: how long the reply may take, seconds.
         """
+        with contextlib.suppress(Lost):  # that it ended is noticed by writing
+            self._read()
+        self._is_ahead = bool(self._received)
         self._n_commands += 1
         self._to_write = memoryview(jsonl.encode(command | {"id": self._n_commands}) + b"\n")
         self.began, self._limit_s = time.monotonic(), limit_s
@@ -229,7 +233,7 @@ class Adapter:
         if not isinstance(reply, dict) or not isinstance(reply.get("ok"), bool) or is_too_deep(line):
             start = one_line(line[:200].decode("utf-8", "replace"), 80)
             raise Lost("server_error", f"the adapter wrote what is no reply: {start!r}")
-        if self._to_write or reply.get("id") != self._n_commands:
+        if self._is_ahead or self._to_write or reply.get("id") != self._n_commands:
             raise Lost("server_error", "the adapter wrote a reply to another command")
         return reply
 

@@ -9,7 +9,7 @@ import msgspec
 from remeasure import jsonl
 from remeasure.errors import RemeasureError
 from remeasure.files import sha256_file
-from remeasure.records import Document, Record
+from remeasure.records import Document, Record, is_uri
 
 _BATCH_BYTES = 4 << 20
 # Files are converted, which takes seconds each.
@@ -46,9 +46,9 @@ def read(documents: Path) -> Iterator[Document]:
         RemeasureError: a uri that stands there twice, or that no list of one per line could hold.
     """
     for document in jsonl.unique(jsonl.read(documents, Document), "uri", documents):
-        if not document.uri or not document.uri.isprintable():
+        if not is_uri(document.uri):
             raise RemeasureError(
-                f"{documents}: uri {document.uri[:80]!r} is empty or has letters that are not printed; "
+                f"{documents}: uri {document.uri[:80]!r} is no line of text without control characters; "
                 "correct it"
             )
         yield document

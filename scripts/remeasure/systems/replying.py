@@ -5,10 +5,11 @@ from typing import Any
 import msgspec
 
 from remeasure.executors.replies import one_line
-from remeasure.records import Record, Status, Trace, Turn
+from remeasure.records import Record, Status, Trace, Turn, is_uri
 from remeasure.systems.contract import KINDS
 
 _LONGEST_HIT = 500
+_MOST = 10**12
 
 
 class Answered(Record, kw_only=True):
@@ -127,8 +128,8 @@ def _odd(trace: Trace, limit: int) -> str | None:
         return f"the adapter gave {longest} hits, the limit is {limit}"
     if len(set(uris)) < len(uris):
         return "the adapter named a document twice in found_documents"
-    if not all(hit.uri for hit in (*trace.found, *trace.found_documents)):
-        return "the adapter gave a hit without a uri"
+    if not all(is_uri(hit.uri) for hit in (*trace.found, *trace.found_documents)):
+        return "the adapter gave a hit without a uri, or one that is no line of text"
     return None
 
 
@@ -136,10 +137,13 @@ def _trace(given: Any, seconds: float, before: tuple[Turn, ...] = ()) -> Trace:
     told = dict(given) if isinstance(given, dict) else {}
     told |= {"seconds": round(seconds, 3), "before": []}
     trace = msgspec.convert(told, Trace)
-    if any(min(one.input_tokens, one.output_tokens) < 0 for one in trace.requests):
+    tokens = [n for one in trace.requests for n in (one.input_tokens, one.output_tokens)]
+    if any(n < 0 for n in tokens):
         raise msgspec.ValidationError("a count of tokens is negative")
     if any(n < 0 for n in (*trace.tools.values(), *trace.events.values())):
         raise msgspec.ValidationError("a count is negative")
+    if any(n > _MOST for n in (*tokens, *trace.tools.values(), *trace.events.values())):
+        raise msgspec.ValidationError(f"a count is above {_MOST}")
     hits = {name: tuple(map(_short, getattr(trace, name))) for name in ("found", "found_documents")}
     return msgspec.structs.replace(trace, before=before, **hits)
 

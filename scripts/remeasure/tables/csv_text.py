@@ -1,7 +1,8 @@
-"""CSV files: comma, Unix line ends, empty for what is missing."""
+"""CSV files: comma, Unix line ends, empty for what is missing, nothing that a spreadsheet would run."""
 
 import csv
 import io
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 from remeasure.errors import RemeasureError
 from remeasure.jsonl import unreadable
 
+_FORMULA = re.compile(r"\s*[=+\-@]")
+_SIGNED = re.compile(r"[+-]|[+-]?[0-9.,]+(?:[eE][+-]?[0-9]+)?[ a-z%]*")
 WARNING = "warning"
 """The first column of a table that must not be read without it."""
 
@@ -31,8 +34,18 @@ def render(columns: Sequence[str], rows: Iterable[dict[str, Any]], warning: str 
         missing = [name for name in columns if name not in row]
         if missing:
             raise KeyError(f"row lacks {missing}")
-        writer.writerow(row)
+        writer.writerow({name: _inert(value) for name, value in row.items()})
     return out.getvalue()
+
+
+def _inert(value: Any) -> Any:
+    """Return a field; before a text that a spreadsheet takes for a formula stands an apostrophe.
+
+    Names of classes and errors come from data and models. Numbers with a sign stay as they are.
+    """
+    if not isinstance(value, str) or not _FORMULA.match(value) or _SIGNED.fullmatch(value):
+        return value
+    return f"'{value}"
 
 
 def read(path: Path, columns: Sequence[str] | None = None) -> list[dict[str, str]]:

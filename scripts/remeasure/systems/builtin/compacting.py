@@ -3,6 +3,7 @@
 The conversation that is kept is never changed; only what is sent is.
 """
 
+import re
 from typing import Any
 
 RECEIPT = "Results of an earlier question, set aside."
@@ -43,10 +44,16 @@ def capsule(cited: list[dict[str, Any]]) -> str:
         new = [one for one in each["chunks"] if one["chunk"] not in seen]
         seen.update(one["chunk"] for one in new)
         if new:
-            groups.append("\n\n".join([f"Cited for: {each['question']}", *map(shown, new)]))
+            groups.append("\n\n".join([f"Cited for: {_indented(each['question'])}", *map(shown, new)]))
     return "\n\n".join([_HEAD, *groups]) if groups else NOTHING
 
 
 def shown(chunk: dict[str, Any], rank: str = "") -> str:
-    """Return a chunk as the model sees it."""
-    return f'[{chunk["chunk"]}]{rank}\nSource: "{chunk["title"]}"\nContent:\n{chunk["text"]}'
+    """Return a chunk as the model sees it; no text in it can pass for the head of another."""
+    title = " ".join(chunk["title"].replace('"', "'").split())
+    return f'[{chunk["chunk"]}]{rank}\nSource: "{title}"\nContent:\n{_indented(chunk["text"])}'
+
+
+def _indented(text: str) -> str:
+    """Return text with a blank before each line that begins with a bracket, as the heads of chunks do."""
+    return re.sub(r"^\[", " [", text, flags=re.MULTILINE)

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from remeasure.systems import filters
 from remeasure.systems.builtin.failing import Failed
 
 _TABLE, _STAMP = "chunks", b"remeasure"
@@ -159,8 +160,10 @@ class Database:
         """
         if where is None:
             return
+        if not filters.is_one(where):
+            raise Failed("bad_filter", f"filter {where[:100]!r}: not one SQL expression")
         try:
-            await self._table.count_rows(where)
+            await self._table.count_rows(f"({where})")
         except (ValueError, RuntimeError, OSError) as error:
             said = " ".join(str(error).split())[:200]
             raise Failed("bad_filter", f"filter {where[:100]!r}: {said}") from None

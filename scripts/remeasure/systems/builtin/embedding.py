@@ -46,7 +46,8 @@ class Embedding:
         try:
             data = sorted(reply["data"], key=lambda entry: entry["index"])
             found = [_vector(entry["embedding"]) for entry in data]
-        except (KeyError, TypeError, ValueError, binascii.Error) as error:
+            places = [entry["index"] for entry in data]
+        except (KeyError, TypeError, ValueError, OverflowError, binascii.Error) as error:
             text = f"{self.model} /embeddings: not vectors ({type(error).__name__}: {error})"
             raise Failed("server_error", text[:300]) from None
         lengths = sorted({len(vector) for vector in found})
@@ -56,13 +57,19 @@ class Embedding:
                 f"{self.model} /embeddings: {len(found)} vectors of {lengths} numbers for {len(texts)} "
                 f"texts; expected {self.dim} numbers each; correct `vector_dim` or the model",
             )
+        if places != list(range(len(texts))):  # a text would get the vector of another
+            said = f"{self.model} /embeddings: their indices are not 0 to {len(texts) - 1}, each once"
+            raise Failed("server_error", said)
         return _of_length_one(np.stack(found), self.model)
 
 
 def _vector(told: Any) -> np.ndarray:
     if isinstance(told, str):
         return np.frombuffer(base64.b64decode(told, validate=True), "<f4")
-    return np.array(told, np.float32)
+    vector = np.array(told, np.float32)
+    if vector.ndim != 1:
+        raise ValueError(f"an embedding of {vector.ndim} dimensions, expected a list of numbers")
+    return vector
 
 
 def _of_length_one(vectors: np.ndarray, model: str) -> np.ndarray:

@@ -130,9 +130,11 @@ def _scores(endpoint: Endpoint, query: str, documents: list[str]) -> list[float]
     body = {"model": endpoint.model, "query": query, "documents": documents}
     reply = endpoint.post("/rerank", body)
     try:
-        scores = {entry["index"]: float(entry["relevance_score"]) for entry in reply["results"]}
-        found = [scores[index] for index in range(len(documents))]
-    except (KeyError, TypeError, ValueError) as error:
+        told = sorted((entry["index"], float(entry["relevance_score"])) for entry in reply["results"])
+        if [index for index, _ in told] != list(range(len(documents))):
+            raise ValueError(f"indices are not 0 to {len(documents) - 1}, each once")
+        found = [score for _, score in told]
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         text = f"{endpoint.model} /rerank: not a score for each document ({type(error).__name__}: {error})"
         raise Failed("server_error", text[:300]) from None
     if not np.isfinite(found).all():

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from remeasure.systems import filters
 from remeasure.systems.haiku import failures
 from remeasure.systems.haiku.failures import Failed
 
@@ -20,8 +21,11 @@ async def check_filter(rag: Any, clause: str | None) -> None:
     """
     if clause is None:
         return
+    if not filters.is_one(clause):
+        raise Failed("bad_filter", f"filter {clause[:100]!r}: not one SQL expression")
     try:
-        await rag.store.document_meta_table.query().select(["id"]).where(clause).limit(1).to_list()
+        whole = f"({clause})"
+        await rag.store.document_meta_table.query().select(["id"]).where(whole).limit(1).to_list()
     except Exception as error:
         said = failures.one_line(error)
         raise Failed(
