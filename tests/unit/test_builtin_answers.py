@@ -368,6 +368,28 @@ def test_a_live_conversation_carries_its_own_answers_and_evidence(servers, fille
     assert reply["trace"]["tools"] == {} and reply["trace"]["citation_status"] == "missing"
 
 
+def test_searches_that_brought_nothing_are_set_aside_as_well(servers, filled):
+    # RAG card 2.6: all results of a search of earlier questions; the newest holds what was cited.
+    servers.script = [
+        *[call("search", query="red"), call("search", query="blue"), call("cite", chunk_ids=[R])],
+        *[say("On a hill."), say("Yes.")],
+    ]
+    (first,) = done(servers, filled, turn("Where is the barn?"), max_searches=1)
+    assert first["trace"]["events"] == {"rejected_searches": 1}
+    done(servers, filled, turn("Sure?", first["carry"]), max_searches=1)
+    results = [one["content"] for one in servers.asked[-1]["messages"] if one["role"] == "tool"]
+    assert results[0] == "Results of an earlier question, set aside."
+    assert "A red barn stands" in results[1] and "are used" not in results[1]
+    assert results[2] == "Cited: 1."
+
+    servers.script, servers.asked = [call("search", query="red"), say("?"), say("No.")], []
+    nothing = {"filter": "uri = 'none'"}
+    (first,) = done(servers, filled, turn("Where is the barn?") | nothing)
+    done(servers, filled, turn("Sure?", first["carry"]) | nothing)
+    (result,) = [one["content"] for one in servers.asked[-1]["messages"] if one["role"] == "tool"]
+    assert result == "Results of earlier questions, set aside; nothing of them was cited."
+
+
 def test_both_ways_begin_alike(servers, filled):
     servers.script = SCRIPT[:3] * 2
     done(servers, filled, *(turn("Where is the barn?", compact=compact) for compact in (True, False)))
