@@ -370,7 +370,7 @@ class Plan(CalibrationPlan):
             "grader": here.grader,
             "thinking": self.thinking(run, study, bench, arm),
             "max_tokens": here.max_tokens,
-            "sampling": _without_nulls(protocol.sampling),
+            "sampling": _without_nulls(here.sampling or protocol.sampling),
             "instruction": here.instruction,
             "layout": here.layout,
             "prompts": profile,

@@ -227,6 +227,15 @@ class Arm(Settings, kw_only=True):
     """What the study's messages are told about it."""
 
 
+class Sampling(Settings, kw_only=True):
+    """How a reader samples; a word that is null is not sent."""
+
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    seed: int | None = None
+
+
 class Bench(Settings, kw_only=True):
     """One row of a table: how its questions are asked and graded."""
 
@@ -234,6 +243,8 @@ class Bench(Settings, kw_only=True):
     grader: str
     max_tokens: Positive
     thinking: bool | dict[str, bool]
+    sampling: Sampling | None = None
+    """Instead of the study's."""
     instruction: str | None = None
     layout: str | None = None
     gold: str = "first"
@@ -336,15 +347,6 @@ class Judging(Settings, kw_only=True):
     """Whether it is asked further questions about an answer, each with a prompt `judge_<name>` of its own."""
     response_format: dict[str, Any] | None = None
     """Shape that a verdict must have, in the form of the chat protocol."""
-
-
-class Sampling(Settings, kw_only=True):
-    """How a reader samples; a word that is null is not sent."""
-
-    temperature: float
-    top_p: float | None = None
-    top_k: int | None = None
-    seed: int | None = None
 
 
 class Study(Settings, kw_only=True):

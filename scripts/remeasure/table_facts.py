@@ -34,8 +34,9 @@ def of_table(plan: "Plan", run: str, study: str, cells: Iterable[Cell]) -> dict[
 
 
 def served(plan: "Plan", run: str, model: str) -> str:
-    """Return what a model is called by those who serve it; else its name in the run."""
-    return plan.model(run, model).served_name or model
+    """Return what a model is called by those who serve it, its other names behind; else its name in the run."""
+    spec = plan.model(run, model)
+    return ", also ".join([spec.served_name or model, *spec.also_named])
 
 
 def _of_system(plan: "Plan", run: str, name: str) -> dict[str, str]:

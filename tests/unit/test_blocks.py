@@ -9,6 +9,7 @@ import make_table
 import tablekit
 from remeasure import settings as project
 from remeasure.errors import RemeasureError
+from remeasure.plan import Plan
 from remeasure.tables import anchors, blocks, csv_text, figure_blocks, inputs, protocol, published
 from remeasure.tables.published import Published
 from remeasure.tables.settings import Facts, TableSettings
@@ -199,6 +200,55 @@ def test_every_published_row_says_how_it_was_made():
     notes = [protocol.noted(one.note) for one in settings.values()]
     assert notes and all({"version", "embedder", "reranker", "coverage"} <= note.keys() for note in notes)
     assert all(protocol.coverage(one) for one in settings.values())
+
+
+def test_the_models_of_the_papers_run_are_those_of_the_page_whatever_they_are_served_as():
+    # The page's rows were made with other versions, and with another judge where Qwen3.8 answered: nothing else.
+    found = Plan(CONFIG).table("paper", "ragbench")
+    facts = msgspec.convert(found["facts"], Facts)
+    differing = {}
+    for row in csv_text.read(CONFIG / "published/ragbench.csv", published.COLUMNS):
+        bench, _, model = row["row"].split("/")
+        ours, theirs = facts.of(bench, model), protocol.noted(row["note"])
+        for name in protocol.FACTS:
+            if name in ours and name in theirs and not protocol.same(ours[name], theirs[name]):
+                differing.setdefault(name, set()).add(model)
+    assert differing.keys() == {"version", "judge"}
+    assert differing["judge"] == {"haiku-nemotron-qwen38"}
+
+
+def test_the_papers_systems_are_asked_as_the_pages_configurations_say():
+    # evaluations/configs at e9f6fea: a temperature for FinQA alone; budgets of answers; the judge's temperature.
+    plan = Plan(CONFIG)
+    asked = {
+        (bench, arm): plan.request("paper", "ragbench", bench, arm, model)
+        for bench, arm, model in (
+            ("t2_finqa", "analysis", "haiku-finqa"),
+            ("hotpotqa", "rag", "haiku-hotpot"),
+            ("orb_multimodal_nemotron", "rag", "haiku-nemotron-gemma4"),
+            ("mtrag_clapnq", "rag", "haiku-mtrag"),
+            ("mtrag_clapnq_live", "rag", "haiku-mtrag"),
+        )
+    }
+    told = {bench: (one["sampling"], one["max_tokens"]) for (bench, _), one in asked.items()}
+    assert told == {
+        "t2_finqa": ({"temperature": 0.3}, 16384),
+        "hotpotqa": ({}, 49152),
+        "orb_multimodal_nemotron": ({}, 49152),
+        "mtrag_clapnq": ({}, 8192),
+        "mtrag_clapnq_live": ({}, 8192),
+    }
+    assert asked["t2_finqa", "analysis"]["instruction"] == "numbers"
+    judged = plan.judge_request("paper", "ragbench", "mtrag_clapnq")
+    assert (judged["sampling"], judged["max_tokens"]) == ({"temperature": 0.6}, 16384)
+    searched = {
+        bench: plan.request("paper", "ragbench", bench, "search", model)["task"]
+        for bench, model in (("hotpotqa_search", "haiku-hotpot"), ("mtrag_clapnq_search", "haiku-mtrag"))
+    }
+    assert {bench: task["limit"] for bench, task in searched.items()} == {
+        "hotpotqa_search": 5,
+        "mtrag_clapnq_search": 10,
+    }
 
 
 def test_the_anchors_of_the_study_are_labelled_with_what_they_were_measured_on():

@@ -116,6 +116,10 @@ def test_questions_are_counted_by_what_they_are_for():
         ([asked(relevant=("a", "a"))], "names a gold document twice"),
         ([asked(turns=(Turn(speaker="agent", text="x"),))], "does not end with a question of the user"),
         ([turn("c", 2), turn("c", 1)], "turns of a conversation stand together and in order"),
+        (
+            [turn("c", 1), msgspec.structs.replace(turn("c", 1), question_id="c-1b")],
+            "turns of a conversation stand together and in order",
+        ),
         ([turn("c", 1), turn("d", 1), turn("c", 2)], "turns of a conversation stand together and in order"),
         (
             [asked("q", relevant=("x", "y")), asked("r", relevant=("z", "a"))],
@@ -257,3 +261,16 @@ def test_wrong_settings_of_the_step_are_refused_in_one_line(tmp_path, capsys):
         assert load(tmp_path, loader, files, **settings) == 2
         lines = capsys.readouterr().err.splitlines()
         assert lines[-1].startswith("error: ") and said in lines[-1]
+
+
+@pytest.mark.parametrize("found", [7, 9])
+def test_fewer_and_more_than_expected_are_both_refused(found):
+    with pytest.raises(RemeasureError, match=f"{found} labels, expected 8"):
+        loading.check_counts({"labels": found}, {"labels": 8}, "mine")
+    loading.check_counts({"labels": 8}, {"labels": 8, "missing_files": 0}, "mine")
+
+
+def test_labels_are_counted_where_something_is_searched_for():
+    # A question that is only answered may have gold documents for its citations; they are no labels.
+    counts = check_questions(asked("q"), turn("c", 1, query=None, relevant=("a",)))
+    assert (counts["labels"], counts["queries"], counts["answers_with_gold"]) == (1, 1, 1)

@@ -220,6 +220,13 @@ def test_paragraphs_are_documents_by_title_and_the_first_text_of_two_stays(tmp_p
     assert (counts["paragraphs"], counts["other_texts"]) == (4, 1)
 
 
+@pytest.mark.parametrize(("titles", "n"), [(["A", "B"], 1), (["A"], 2)])
+def test_titles_and_paragraphs_that_are_not_as_many_are_refused(tmp_path, capsys, titles, n):
+    row = hotpot("x", {"A": ["One."]}, ["A"]) | {"context": {"title": titles, "sentences": [["One."]] * n}}
+    assert load(tmp_path, "hotpotqa", {"questions": lines(Path("q.jsonl"), [row])}) == 2
+    assert f"q.jsonl row 1: has {len(titles)} titles and {n} paragraphs" in refused(capsys)
+
+
 def test_a_file_that_is_no_parquet_file_is_refused(tmp_path, capsys):
     pytest.importorskip("pyarrow", reason="Parquet files are read with pyarrow")
     Path("x.parquet").write_bytes(b"PAR1 not really PAR1")

@@ -158,6 +158,21 @@ def test_queries_tasks_and_labels_are_joined_by_turn_and_never_by_text(tmp_path,
     assert [one.relevant for one in questions] == [("p2", "p1"), (), ("p3",), ("p1",)]
 
 
+def test_of_several_targets_and_labels_of_a_task_the_first_count(tmp_path, whole):
+    # RAG card 1.5, as haiku.rag has it.
+    kinds = {"Answerability": ["PARTIAL", "ANSWERABLE"], "Multi-Turn": ["Follow-up", "Clarification"]}
+    several = task("b<::>1", "who is b", targets=[{"text": "first"}, {"text": "second"}], **kinds)
+    queries = [{"_id": "b<::>1", "text": "|user|: who is b"}]
+    files = whole(tasks=[several], queries=queries, labels="b<::>1\tp1\t1\n")
+    assert load_whole(tmp_path, files) == 0
+    (one,) = loaded(tmp_path)[1]
+    assert (one.expected, one.answerability, one.strata["multi_turn_type"]) == (
+        "first",
+        "PARTIAL",
+        "Follow-up",
+    )
+
+
 def test_the_role_marker_is_taken_away_where_the_run_says_so(tmp_path, whole):
     assert load_whole(tmp_path, whole(), "strip") == 0
     assert [one.query for one in loaded(tmp_path)[1]] == ["and then?", None, "who is b", "who is b"]
@@ -171,6 +186,10 @@ def test_the_role_marker_is_taken_away_where_the_run_says_so(tmp_path, whole):
             "1 gold labels name documents that are not",
         ),
         ({"labels": "b<::>1\tp1\t1\na<::>2\tp2\t1\n"}, "1 queries have no gold label, as 'a<::>10'"),
+        (
+            {"labels": "b<::>1\tp1\t1\na<::>2\tp2\t1\na<::>10\tp3\t1\nc<::>1\tp1\t1\n"},
+            "1 labelled ids are no queries and no tasks, as 'c<::>1'",
+        ),
         ({"labels": "b<::>1\tp1\t2\n"}, "labels.tsv line 2: is 'b<::>1\\tp1\\t2', expected query"),
         ({"labels": "b<::>1\tp1\t1\nb<::>1\tp1\t1\n"}, "labels.tsv line 3: names 'p1' twice"),
         ({"queries": [{"_id": "b<::>1", "text": "who is b"}]}, "line 1: query 'b<::>1' does not begin with"),

@@ -114,6 +114,16 @@ def test_a_failed_search_counts_as_nothing_found_and_is_told():
     assert score.failed == {"bad_filter": 1, "empty": 1}
 
 
+def test_the_verdict_of_a_search_is_where_the_first_gold_document_stands():
+    asked = [item("q1"), item("q2"), item("q3"), item("q4", gold=())]
+    rankings = (["d1", "x"], ["x", "d1"], ["x"], ["x"])
+    found = [answer(f"q{n}", found=uris, documents=uris) for n, uris in enumerate(rankings, start=1)]
+    units, score, _ = grade("ranked_documents", asked, found)
+    assert [unit.published.verdict for unit in units] == ["hit_first", "hit_later", "miss", "miss"]
+    assert [unit.published.score for unit in units] == [1.0, 0.5, 0.0, 0.0]
+    assert score.counts["queries_without_gold"] == 1
+
+
 def test_measures_of_more_results_than_the_limit_are_left_out():
     found = [answer("q1", "d1", found=["x", "d1"], documents=["x", "d1"])]
     _, score, _ = grade("ranked_documents", [item("q1")], found, limit=5)
@@ -199,6 +209,18 @@ def test_micro_and_macro_of_the_cards_conversations():
     assert score.n == 6
 
 
+def test_citations_by_conversation_count_each_conversation_once_and_those_without_gold_not():
+    # RAG card, section 3.2: A has 1, 0, 0 and a turn without gold; B 1/2; C no turn with gold.
+    cited = {"A-1": ["d1"], "A-2": [], "A-3": ["x"], "A-4": ["d9"], "B-1": ["x", "d1"], "C-1": []}
+    asked = [item(name, name[0], gold=() if name in ("A-4", "C-1") else ("d1",)) for name in cited]
+    answers = [answer(name, cited=uris) for name, uris in cited.items()]
+    replies = [reply(name, PASS) for name in cited]
+    _, score, _ = grade("judge_rag_answer", asked, answers, replies, **LIVE)
+    # Micro (1 + 0 + 0 + 1/2) / 4; macro (1/3 + 1/2) / 2.
+    assert both(score, "cited_map")[0] == (0.375, 4)
+    assert both(score, "macro_cited_map")[0] == (pytest.approx(5 / 12), 2)
+
+
 def test_a_failed_turn_takes_its_conversation_out_of_the_published_reading_only():
     asked = [item("A-1", "A"), item("A-2", "A"), item("A-3", "A"), item("B-1", "B")]
     answers = [
@@ -217,6 +239,91 @@ def test_a_failed_turn_takes_its_conversation_out_of_the_published_reading_only(
     # Of single questions nothing but the failed one is left out.
     _, single, _ = grade("judge_rag_answer", asked, answers, replies, **WRONG)
     assert both(single, "accuracy") == ((0.5, 2), (0.5, 2))
+
+
+@pytest.mark.parametrize("status", ["failed", "refused", "not_sent"])
+def test_a_question_without_an_answer_leaves_every_mean_but_the_lower_bound(status):
+    # RAG card, section 2.7, "task raised": excluded from all rates; a server's refusal is one as well.
+    asked = [item("q1"), item("q2")]
+    # What it did before it failed stands in the trace and in no mean.
+    told = trace(cited=["x"], tokens=(900,), seconds=99.0)
+    answers = [
+        answer("q1", "ANSWER: 42", cited=["d1"], tokens=(100,)),
+        answer("q2", status=status, error="refused: no", told=told),
+    ]
+    for grader, replies, options in (
+        ("judge_rag_answer", [reply("q1", PASS)], WRONG),
+        ("number_match", None, {}),
+    ):
+        _, score, _ = grade(grader, asked, answers, replies, **options)
+        for name in ("accuracy", "cited_map", "cite_rate", "citations", "requests", "seconds"):
+            assert both(score, name) == ((1.0, 1), (1.0, 1)), name
+        assert both(score, "tokens_per_request") == ((100.0, 1), (100.0, 1))
+        assert both(score, "accuracy_of_all") == ((0.5, 2), (0.5, 2))
+        assert score.counts["tasks_failed"] == 1
+
+
+def test_what_the_judge_did_not_say_leaves_citations_and_refusals_alone():
+    # RAG card, section 2.7: in live conversations the turn leaves the accuracy, and nothing else.
+    asked = [item("A-1", "A", label="UNANSWERABLE"), item("A-2", "A", gold=("d2",))]
+    answers = [answer("A-1", cited=["d1"]), answer("A-2", cited=["x", "d2"])]
+    replies = [
+        reply("A-1", None, "failed"),
+        reply("A-1--refusal", PASS),
+        reply("A-2", PASS),
+        reply("A-2--refusal", FAIL),
+    ]
+    _, score, _ = grade("judge_rag_answer", asked, answers, replies, **LIVE)
+    assert both(score, "accuracy") == ((1.0, 1), (1.0, 1))
+    # (1 + 1/2) / 2.
+    assert both(score, "cited_map") == ((0.75, 2), (0.75, 2))
+    assert both(score, "refusal_precision") == both(score, "refusal_recall") == ((1.0, 1), (1.0, 1))
+
+
+def test_refusals_of_a_broken_conversation_count_in_the_strict_reading_only():
+    asked = [item("A-1", "A", label="UNANSWERABLE"), item("A-2", "A"), item("B-1", "B", label="UNANSWERABLE")]
+    answers = [answer("A-1"), answer("A-2", status="failed", error="timeout: 9 s"), answer("B-1")]
+    replies = [
+        reply("A-1", PASS),
+        reply("A-1--refusal", PASS),
+        reply("B-1", PASS),
+        reply("B-1--refusal", FAIL),
+    ]
+    _, score, _ = grade("judge_rag_answer", asked, answers, replies, **LIVE)
+    assert both(score, "refusal_recall") == ((0.0, 1), (0.5, 2))
+    assert both(score, "refusal_precision") == ((0.0, 0), (1.0, 1))
+    # Counts are those of the published reading.
+    assert (score.counts["refusals"], score.counts["unanswerable"]) == (0, 1)
+
+
+def test_an_answer_that_ends_while_it_thinks_is_none_when_strict_and_its_citations_stay():
+    # The system did its work: only what it said cannot be judged.
+    answers = [answer("q", "<think>so", status="cut_off", cited=["d1"], tokens=[10])]
+    items, replies = [item("q")], [reply("q", FAIL)]
+    grader = by_name("judge_rag_answer")
+    judge = Aligned(replies, "custom_id", "judge.jsonl")
+    cell = grading.grade_all(
+        grader, items, Aligned(answers, "custom_id", "r.jsonl"), judge, thinking=True, options=WRONG
+    )
+    ((_, unit),) = cell
+    assert (unit.published.score, unit.strict.score) == (0.0, None)
+    assert unit.strict.scores["cited_map"] == unit.published.scores["cited_map"] == 1.0
+    assert unit.strict.scores["requests"] == 1.0
+
+
+def test_a_document_that_is_cited_twice_counts_once_and_states_of_citation_are_counted():
+    asked = [item("q1"), item("q2", gold=("d1", "d2")), item("q3")]
+    answers = [
+        answer("q1", cited=["x", "x", "d1"], citation_status="grounded"),  # x, d1: 1/2
+        answer("q2", citation_status="missing"),  # gold exists, nothing cited: 0
+        answer("q3", cited=["d1"], citation_status="grounded"),
+    ]
+    _, score, _ = grade(
+        "judge_rag_answer", asked, answers, [reply(f"q{n}", PASS) for n in (1, 2, 3)], **WRONG
+    )
+    assert both(score, "cited_map")[0] == (0.5, 3)
+    assert both(score, "citations")[0] == (1.0, 3)
+    assert (score.counts["citations_grounded"], score.counts["citations_missing"]) == (2, 1)
 
 
 @pytest.mark.parametrize(
@@ -286,8 +393,12 @@ def test_tokens_per_request_of_the_page(tokens, requests, mean):
 def test_the_ratio_and_the_reduction_of_the_page():
     # 1.81x as many; 44.9 % fewer.
     compacted, uncompacted = 5_207_627 / 698, 9_707_530 / 717
-    assert round(uncompacted / compacted, 2) == 1.81
-    assert round(1 - compacted / uncompacted, 3) == 0.449
+    assert (round(compacted, 2), round(uncompacted, 2)) == (7460.78, 13539.09)
+    assert round(uncompacted / compacted, 4) == 1.8147
+    assert round(1 - compacted / uncompacted, 6) == 0.448945
+    # All tokens fell by another share, since there were fewer requests; 224 turns.
+    assert round(1 - 5_207_627 / 9_707_530, 3) == 0.464
+    assert (round(698 / 224, 3), round(717 / 224, 3)) == (3.116, 3.201)
 
 
 def test_options_are_checked():

@@ -34,6 +34,11 @@ MINUS = "\N{MINUS SIGN}"
         ("7", "reasoning 7 and 9\nANSWER: 42", 0),
         ("yes", "ANSWER: yes", 0),
         ("42", "I cannot find it", 0),
+        # Of gold texts the first number counts; a negative one is no free pass.
+        ("12 of 40", "ANSWER: 12", 1),
+        ("12 of 47", "ANSWER: 47", 0),
+        ("-3.2", "ANSWER: 7", 0),
+        ("3.2", "ANSWER: -7", 0),
     ],
 )
 def test_the_published_rules_give_the_cards_scores(gold, output, score):
@@ -72,6 +77,8 @@ def test_the_known_defects_are_repeated_and_the_strict_reading_has_none(gold, ou
         ("3 thousandths", [3.0, 3000.0]),
         ("2.5Million", [2.5, 2500000.0]),
         ("(1.2 billion)", [-1.2, -1.2e9]),
+        ("-$1.2 billion", [-1.2, -1.2e9]),
+        ("($1.2 billion)", [-1.2, -1.2e9]),
         ("5 bn, 5 m, 5 k", [5.0, 5.0, 5.0]),
         ("1,234.5 million", [1234.5, 1234500000.0]),
         ("1.2.3 million", [1.2, 3.0, 2300000.0]),

@@ -1,9 +1,10 @@
 import json
+import math
 from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.stats import binomtest
+from scipy.stats import binom, binomtest, chi2
 
 import make_table
 import tablekit
@@ -20,6 +21,7 @@ from remeasure.tables.settings import TableSettings
 CONFIG = Path(__file__).parents[2] / "config"
 PAGE = CONFIG / "published/ragbench.csv"
 LIVE, PLAIN = "mtrag_clapnq_live", "mtrag_clapnq_live_uncompacted"
+AT = ("recall@5", "recall@10", "ndcg@5", "ndcg@10")
 DRAWS = {"n_resamples": 2000, "seed": 1}
 
 
@@ -37,13 +39,31 @@ def test_the_pages_mcnemar_p_is_exact():
 def test_the_pages_interval_is_walds_for_pairs():
     # (14 - 4) / 224, error sqrt(18 - 100 / 224) / 224 = 0.01870401, z = 1.959964.
     assert stats.paired_wald(14, 4, 224) == pytest.approx((0.0079837, 0.0813020), abs=5e-8)
+    low, high = stats.paired_wald(14, 4, 224)
+    assert (low + high) / 2 == pytest.approx(0.0446429, abs=5e-8)
+    assert (high - low) / (2 * 1.959964) == pytest.approx(0.01870401, abs=5e-9)
     assert stats.paired_wald(0, 0, 224) == (0.0, 0.0)
     assert stats.paired_wald(0, 0, 0) is None
+
+
+def test_other_tests_and_intervals_would_say_something_else():
+    # RAG card, section 3.7, "not this": chi-square with and without correction, mid-p, unpaired Wald.
+    others = (chi2.sf((abs(14 - 4) - 1) ** 2 / 18, 1), chi2.sf((14 - 4) ** 2 / 18, 1))
+    assert others == pytest.approx((0.033895, 0.018422), abs=5e-7)
+    p = stats.mcnemar_exact(14, 4)
+    assert p - binom.pmf(4, 18, 0.5) == pytest.approx(0.019211, abs=5e-7)
+    one, other = 185 / 224, 175 / 224
+    error = math.sqrt((one * (1 - one) + other * (1 - other)) / 224)
+    unpaired = (one - other - 1.959964 * error, one - other + 1.959964 * error)
+    assert unpaired == pytest.approx((-0.0288, 0.1181), abs=5e-5)
+    assert min(abs(p - wrong) for wrong in (*others, 0.019211)) > 0.003
+    assert stats.paired_wald(14, 4, 224)[0] > 0 > unpaired[0]
 
 
 def test_the_pages_rates_have_wilsons_intervals():
     assert stats.wilson(185, 224) == pytest.approx((0.7709, 0.8699), abs=5e-5)
     assert stats.wilson(175, 224) == pytest.approx((0.7226, 0.8304), abs=5e-5)
+    assert (round(185 / 224, 6), round(175 / 224, 6)) == (0.825893, 0.781250)
     assert (round(185 / 224, 2), round(175 / 224, 2)) == (0.83, 0.78)
 
 
@@ -275,8 +295,8 @@ def test_the_files_of_the_table_have_the_difference_and_the_stand_ins_values(her
         (r["bench"], r["metric"]): (r["published"], r["difference"], r["reason"])
         for r in csv_text.read(folder / "ragbench.cells.csv")
     }
-    # 185 of 224 beside haiku-mtrag's 0.83, whose reader is another one.
-    assert found[LIVE, "accuracy"] == ("0.8300", "-0.0041", "differs in data, reader")
+    # 185 of 224 beside haiku-mtrag's 0.83, which is another system with another reader.
+    assert found[LIVE, "accuracy"] == ("0.8300", "-0.0041", "differs in data, reader, system")
 
 
 # -- published rows ----------------------------------------------------------------------------------------
@@ -296,6 +316,105 @@ def test_the_published_file_has_the_pages_rows():
     assert "coverage: 7939/8281" in values["t2_finqa/analysis/haiku-finqa", "accuracy"].note
     assert values[f"{LIVE}/rag/haiku-mtrag", "accuracy"].value == 0.83
     assert len(table_of["map"]) == 7
+
+
+def test_every_number_of_the_page_stands_in_the_published_file():
+    # docs/benchmarks.md of haiku.rag at e9f6fea, row by row; RAG card, section 2.8.
+    page = {
+        "orb_multimodal_search/search/haiku-qwen3vl-gemma4": {"map": 0.9774},
+        "orb_multimodal_nemotron_search/search/haiku-nemotron-gemma4": {"map": 0.9798},
+        "orb_multimodal_nemotron_search/search/haiku-nemotron-vlrerank": {"map": 0.9913},
+        "orb_text_search/search/haiku-text-qwen3emb": {"map": 0.9834},
+        "orb_text_search/search/haiku-text-nemotron": {"map": 0.9863},
+        "orb_multimodal/rag/haiku-qwen3vl-gemma4": {"accuracy": 0.89},
+        "orb_multimodal_nemotron/rag/haiku-nemotron-gemma4": {
+            "accuracy": 0.9263,
+            "cited_map": 0.9761,
+            "cite_rate": 0.9964,
+            "citations": 1.08,
+        },
+        # 4.9 % of cases register no citation.
+        "orb_multimodal_nemotron/analysis/haiku-nemotron-gemma4": {
+            "accuracy": 0.9362,
+            "cited_map": 0.9343,
+            "cite_rate": 0.951,
+        },
+        "orb_multimodal_nemotron/analysis/haiku-nemotron-qwen36": {"accuracy": 0.95, "cited_map": 0.93},
+        "orb_multimodal_nemotron/rag/haiku-nemotron-muse": {"accuracy": 0.9494, "cited_map": 0.9771},
+        "orb_multimodal_nemotron/analysis/haiku-nemotron-muse": {"accuracy": 0.9718, "cited_map": 0.9837},
+        "orb_multimodal_nemotron/rag/haiku-nemotron-qwen38": {
+            "accuracy": 0.9514,
+            "cited_map": 0.9817,
+            "cite_rate": 0.9934,
+            "citations": 1.09,
+        },
+        "orb_multimodal_nemotron/analysis/haiku-nemotron-qwen38": {
+            "accuracy": 0.9629,
+            "cited_map": 0.9835,
+            "cite_rate": 0.9970,
+            "citations": 1.12,
+        },
+        "orb_text/rag/haiku-text-qwen3emb": {"accuracy": 0.92, "cited_map": 0.80},
+        "orb_text/rag/haiku-text-nemotron": {"accuracy": 0.96, "cited_map": 0.81},
+        "t2_finqa/analysis/haiku-finqa": {"accuracy": 0.77, "cited_map": 0.78, "seconds": 16.0},
+        "hotpotqa_search/search/haiku-hotpot-reranked": {"map": 0.8202},
+        "hotpotqa_search/search/haiku-hotpot": {"map": 0.6995},
+        "hotpotqa/rag/haiku-hotpot-reranked": {"accuracy": 0.85, "cited_map": 0.80},
+        "hotpotqa/rag/haiku-hotpot": {"accuracy": 0.83, "cited_map": 0.75},
+        "mtrag_clapnq_search/search/haiku-mtrag": dict(zip(AT, (0.501, 0.600, 0.455, 0.497), strict=True)),
+        "mtrag_clapnq_rewrite_search/search/haiku-mtrag": dict(
+            zip(AT, (0.548, 0.668, 0.503, 0.556), strict=True)
+        ),
+        "mtrag_clapnq/rag/haiku-mtrag": {
+            "accuracy": 0.76,
+            "cited_map": 0.35,
+            "refusal_precision": 0.24,
+            "refusal_recall": 0.44,
+        },
+        f"{LIVE}/rag/haiku-mtrag": {
+            "accuracy": 0.83,
+            "macro_accuracy": 0.84,
+            "macro_cited_map": 0.4174,
+            "refusal_precision": 0.33,
+            "refusal_recall": 0.44,
+            "tokens_per_request": 7461,
+        },
+        f"{PLAIN}/rag/haiku-mtrag": {
+            "accuracy": 0.78,
+            "macro_accuracy": 0.79,
+            "macro_cited_map": 0.4230,
+            "refusal_precision": 0.23,
+            "refusal_recall": 0.31,
+            "tokens_per_request": 13539,
+        },
+    }
+    found = {}
+    for row in csv_text.read(PAGE, published.COLUMNS):
+        found.setdefault(row["row"], {})[row["metric"]] = float(row["value"])
+    assert found == page
+
+
+def test_the_pages_counts_fit_together_but_for_finqas():
+    # RAG card, sections 0.8 and 3.9.
+    rows = {(row["row"], row["metric"]): row["note"] for row in csv_text.read(PAGE, published.COLUMNS)}
+    covered = {
+        "orb_multimodal/rag/haiku-qwen3vl-gemma4": "1409/3045",
+        "orb_multimodal_nemotron/rag/haiku-nemotron-gemma4": "3039/3045",  # without 6 that failed
+        "orb_multimodal_nemotron/analysis/haiku-nemotron-gemma4": "3040/3045",  # without 5
+        "orb_multimodal_nemotron/rag/haiku-nemotron-muse": "3045/3045",
+        "orb_multimodal_nemotron/analysis/haiku-nemotron-muse": "3017/3045",
+        "orb_multimodal_nemotron/analysis/haiku-nemotron-qwen38": "3042/3045",  # without 3
+        "orb_text/rag/haiku-text-nemotron": "2836/3045",
+        "t2_finqa/analysis/haiku-finqa": "7939/8281",
+        "hotpotqa/rag/haiku-hotpot": "7405/7405",
+        f"{LIVE}/rag/haiku-mtrag": "224/224",
+    }
+    for name, said in covered.items():
+        assert f"coverage: {said};" in f"{rows[name, 'accuracy']};", name
+    assert (3045 - 6, 3045 - 5, 208 + 16) == (3039, 3040, 224)
+    assert 7939 + 341 == 8280 and "8280, off by one" in rows["t2_finqa/analysis/haiku-finqa", "accuracy"]
+    # +2.7 and +4.6 points with the reranker, between figures that are rounded to a hundredth each.
+    assert abs((0.85 - 0.83) - 0.027) <= 0.01 and abs((0.80 - 0.75) - 0.046) <= 0.01
 
 
 def test_every_published_row_is_of_a_cell_and_a_metric_that_the_study_has_and_says_what_it_rests_on():

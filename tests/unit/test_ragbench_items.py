@@ -209,6 +209,11 @@ LIVE = {"do": "converse", "compact": True}
         ),
         ([own("a1", group="a")], LIVE, "its conversation has the turns [None], expected rising numbers"),
         (
+            [own("a1", group="a", meta={"turn": 1}), own("a1b", group="a", meta={"turn": 1})],
+            LIVE,
+            "its conversation has the turns [1, 1], expected rising numbers",
+        ),
+        (
             [own("a2", group="a", meta={"turn": 2}), own("a1", group="a", meta={"turn": 1})],
             LIVE,
             "its conversation has the turns [2, 1], expected rising numbers",

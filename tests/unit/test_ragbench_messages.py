@@ -1,5 +1,6 @@
 """What systems and judges are shown in the RAG benchmarks."""
 
+import msgspec
 import pytest
 
 from remeasure import building, prompts, requests
@@ -213,6 +214,13 @@ def test_gold_prefix_shows_the_reference_conversation():
             "<ExpectedOutput>\nFrom another plane.\n</ExpectedOutput>\n<Rubric>\nSame?\n\n</Rubric>",
         },
     ]
+
+
+def test_of_several_references_the_first_is_the_expected_answer():
+    # As haiku.rag has it: the first target of a task.
+    asked = msgspec.structs.replace(item(), references=("From another plane.", "From a drone."))
+    found = told(judge_messages(asked, response(), judge(texts=PUBLISHED)))
+    assert "<ExpectedOutput>\nFrom another plane.\n</ExpectedOutput>" in found
 
 
 def test_live_shows_the_conversation_as_it_went():

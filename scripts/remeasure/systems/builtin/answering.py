@@ -24,13 +24,41 @@ class Work:
     messages: list[Message] = field(default_factory=list)
     """Of this turn after the question: calls, results, the answer."""
     evidence: list[int] = field(default_factory=list)
-    """Which of them are results of a search."""
+    """Which of them are results of a search, one that found nothing or was refused included."""
     retrieved: dict[str, Row] = field(default_factory=dict)
     cited: dict[str, Row] = field(default_factory=dict)
-    status: str = "missing"
+    searched_at: int = 0
+    """Number of the reply that asked for the last search; 0: none did."""
+    declared_at: int = 0
+    """Number of the reply that last said what the answer rests on."""
+    rests_on_some: bool = False
+    """Whether anything was named since the last search."""
     requests: list[dict[str, int]] = field(default_factory=list)
     calls: Counter = field(default_factory=Counter)
     events: Counter = field(default_factory=Counter)
+
+    @property
+    def status(self) -> str:
+        """What the answer rests on: what was named after the last search, by a reply that saw its results.
+
+        Source:
+            RAG card 2.4; as haiku.rag 0.77.0 has it, so that the word means the same of both systems: a
+            search that finds nothing is evidence too, and naming nothing does not take back what was named.
+        """
+        if self.declared_at <= self.searched_at:
+            return "missing"
+        return "grounded" if self.rests_on_some else "ungrounded"
+
+    def searched(self) -> None:
+        """Note that the model is shown what a search found."""
+        self.searched_at = len(self.requests)
+
+    def declared(self, names_some: bool) -> None:
+        """Note that the model said what the answer rests on."""
+        if self.searched_at > self.declared_at:
+            self.rests_on_some = False
+        self.rests_on_some |= names_some
+        self.declared_at = len(self.requests)
 
     def trace(self) -> dict[str, Any]:
         """Return it as ``records.Trace`` has it."""
@@ -125,6 +153,7 @@ class Answerer:
     async def _run_search(self, call: tools.Call, given: tools.Search, work: Work) -> None:
         if work.calls["search"] > self._budget.max_searches:
             work.events["rejected_searches"] += 1
+            work.evidence.append(len(work.messages))
             text = f"Error: all {self._budget.max_searches} searches are used; answer with what was found."
             _reply(work, call, text)
             return
@@ -136,13 +165,13 @@ class Answerer:
             work.events["tool_errors"] += 1
             _reply(work, call, f"Error: the search failed: {error}")
             return
+        work.searched()
+        work.evidence.append(len(work.messages))
         if not rows:
             work.events["empty_searches"] += 1
             _reply(work, call, "Nothing was found.")
             return
-        work.status = "missing"  # what was said to be the ground came before this evidence
         work.retrieved.update((row.chunk, row) for row in rows)
-        work.evidence.append(len(work.messages))
         parts = [
             shown(row._asdict(), f" [rank {rank} of {len(rows)}]") for rank, row in enumerate(rows, start=1)
         ]
@@ -161,7 +190,7 @@ class Answerer:
             _reply(work, call, "Error: these are no ids of chunks; give those in square brackets, or none.")
             return
         work.cited.update((row.chunk, row) for row in rows)
-        work.status = "grounded" if rows else "ungrounded"
+        work.declared(bool(rows))
         _reply(work, call, f"Cited: {len(rows)}." if rows else "Nothing cited.")
 
 
