@@ -28,7 +28,7 @@ lint:
 
 # The small run of every study: real models, six pages and four questions per cell, ten triplets, six cases.
 CI := $(addprefix results/ci/tables/,table1.csv table1.html judges.csv tosc.csv tosc.html \
-  mrarebench.csv mrarebench.html ragbench.csv ragbench.html)
+  mrarebench.csv mrarebench.html ragbench.csv ragbench.html ragbench.judges.csv)
 ci:
 	$(BIN)/snakemake --cores $(CORES) $(CI)
 	@$(BIN)/snakemake --cores $(CORES) --quiet all -- $(CI)

@@ -26,7 +26,7 @@ rule load_dataset:
         code=code_of("load_dataset.py"),
         settings=as_json(PLAN.load_dataset, "run", "dataset"),
         state=FILES.dataset_state,
-        inputs=as_pairs(FILES.dataset_files),
+        inputs=as_pairs(FILES.dataset_words),
     shell:
         'python "$SCRIPTS"/load_dataset.py --settings {params.settings:q} --files {params.inputs:q}'
         " --documents {output.documents:q} --questions {output.questions:q} --record {output.record:q} 2> {log:q}"
@@ -64,7 +64,9 @@ rule ingest_documents:
     benchmark:
         "results/{run}/datasets/{dataset}/logs/ingest_{database}.benchmark.tsv"
     conda:
-        lambda wildcards: FILES.environment(wildcards.run, PLAN.database(wildcards.run, wildcards.database).embedder)
+        lambda wildcards: FILES.environment(
+            wildcards.run, PLAN.database(wildcards.run, wildcards.database).embedder
+        )
     threads: NEEDS.threads(FILES.database_needs, 2)
     resources:
         **NEEDS.of(FILES.database_needs, mem_mb=4000, runtime=240),

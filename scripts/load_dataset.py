@@ -11,6 +11,8 @@ import msgspec
 from remeasure import cli, jsonl, provenance
 from remeasure.datasets import chosen, loading
 from remeasure.errors import RemeasureError
+from remeasure.files import sha256_of
+from remeasure.fingerprint import SCRIPTS
 from remeasure.options import decode
 from remeasure.records import Record
 
@@ -40,12 +42,18 @@ def named_files(words: list[str]) -> dict[str, Path]:
     return found
 
 
+def located(path: Path) -> Path:
+    """Return where a file is: one of the repository is named as it is there, wherever it lies."""
+    ours = SCRIPTS.parent / path
+    return path if path.exists() or not ours.exists() else ours
+
+
 def work(args: argparse.Namespace) -> None:
     """Read with the loader; check; write; compare counts."""
     settings = decode(args.settings, Settings)
     files = named_files(args.files)
     loader, options = chosen(settings.loader, files, settings.options)
-    found = loader.load(files, options)
+    found = loader.load({key: located(path) for key, path in files.items()}, options)
     name, uris, counts = args.record.parent.name or settings.loader, set(), Counter()
     jsonl.write(args.documents, loading.documents(found.documents, name, uris, counts))
     jsonl.write(args.questions, loading.questions(found.questions, name, uris, found.absent, counts))
@@ -58,6 +66,7 @@ def work(args: argparse.Namespace) -> None:
         script="load_dataset.py",
         settings=msgspec.to_builtins(settings),
         inputs=list(files.values()),
+        known={str(path): sha256_of(located(path)) for path in files.values()},
         outputs=[args.documents, args.questions],
         counts=dict(counts),
     )

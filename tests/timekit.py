@@ -57,7 +57,10 @@ def _value(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     kept = {key: _value(one) for key, one in value.items() if key != TIME}
-    return {key: "" if _TIMED.search(key) else one for key, one in kept.items()}
+    kept |= {key: "" for key in kept if _TIMED.search(key)}
+    if "sha256" in kept and _TIMED.search(str(kept.get("path"))):
+        kept["sha256"] = ""
+    return kept
 
 
 def _rows(text: str) -> bytes:

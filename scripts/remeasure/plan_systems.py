@@ -110,6 +110,20 @@ class SystemsPlan(AskingPlan):
             for key, path in files.items()
         }
 
+    def shipped_files(self, run: str, name: str) -> dict[str, str]:
+        """Return the files of a dataset that are part of the repository, by their names in it.
+
+        They lie elsewhere for everybody, and are as new as a clone: what they hold is looked at instead.
+        """
+        found = self.dataset_files(run, name)
+        return {
+            key: path
+            for key, path in self.dataset(run, name).files.items()
+            if not path.startswith("results/")
+            and not Path(path).is_absolute()
+            and Path(found[key]).resolve() == (self.folder.parent / path).resolve()
+        }
+
     def dataset_of(self, run: str, study: str, bench: str) -> str | None:
         """Return the dataset of a bench; null where its questions come from elsewhere."""
         if not self.study(study).datasets:

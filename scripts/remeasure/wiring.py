@@ -11,6 +11,7 @@ from typing import Any
 from remeasure import gaps, image_tree, lineage, parts, prompts
 from remeasure.calibrated import Calibrated
 from remeasure.encoders import BACKENDS
+from remeasure.files import sha256_of
 from remeasure.places import Places
 from remeasure.plan import Plan
 from remeasure.plan_systems import database_folder, environment_record
@@ -149,15 +150,22 @@ class Wiring(Places, Calibrated):
     # -- datasets and systems ------------------------------------------------------------------------------
 
     def dataset_files(self, wildcards) -> dict[str, Any]:
-        """What a dataset is read from, by the loader's names."""
+        """What a dataset is read from beside files of the repository, by the loader's names."""
         files = self.plan.dataset_files(wildcards.run, wildcards.dataset)
-        return {name: verified(path) for name, path in files.items()}
+        ours = self.plan.shipped_files(wildcards.run, wildcards.dataset)
+        return {name: verified(path) for name, path in files.items() if name not in ours}
+
+    def dataset_words(self, wildcards) -> dict[str, str]:
+        """As ``dataset_files`` and those of the repository, as the script is told."""
+        return self.dataset_files(wildcards) | self.plan.shipped_files(wildcards.run, wildcards.dataset)
 
     def dataset_state(self, wildcards) -> str:
-        """What shows that a file in a folder of a dataset has changed, as ``source_state``."""
+        """What shows that a file in a folder of a dataset changed, as ``source_state``; of ours a hash."""
         files = self.plan.dataset_files(wildcards.run, wildcards.dataset)
+        ours = self.plan.shipped_files(wildcards.run, wildcards.dataset)
         own = {name: Path(path) for name, path in files.items() if not path.startswith("results/")}
-        return " ".join(f"{name}={image_tree.state_of(path)}" for name, path in own.items())
+        states = {n: sha256_of(p) if n in ours else image_tree.state_of(p) for n, p in own.items()}
+        return " ".join(f"{name}={state}" for name, state in states.items())
 
     def ingested(self, wildcards) -> dict[str, Any]:
         """What a database is made from: documents, the files of its embedder, its environment."""

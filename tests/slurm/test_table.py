@@ -67,8 +67,8 @@ def test_the_schedulers_record_names_nodes_of_these_partitions_only(table, clust
 def test_the_cluster_makes_the_same_bytes_as_one_computer(table, local_run):
     found, expected = bytes_of(table.made.folder), bytes_of(local_run)
     # The comparison of judges and other studies' tables are targets of their own, which were not asked for.
-    # Systems have data and a calibration of their judge besides; of what they answer, `bytes_of` compares all but
-    # the times, wherever it was asked for.
+    # Systems have data besides, and a calibration of their judge; asked for, all but times
+    # and databases of these would be compared (`bytes_of`).
     others = ("/judges", "/tosc", "/mrarebench", "executors/judge-smollm2.json")
     others += ("/ragbench", "/datasets/", "/calibration/")
     more = {name for name in expected if any(part in name for part in others)}

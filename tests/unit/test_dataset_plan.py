@@ -90,9 +90,16 @@ def test_data_that_ships_with_the_workflow_is_found_from_every_working_directory
     mine, at = plan("extends: embedded\n"), SimpleNamespace(run="mine", dataset="clapnq-mini")
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
-    assert Wiring(mine).dataset_files(at) == {"folder": str(tmp_path / "config/data/clapnq_mini")}
+    named = {"folder": "config/data/clapnq_mini"}
+    # No input of the step: it lies elsewhere in every clone, as new as the clone. Its hash is looked at.
+    assert (Wiring(mine).dataset_files(at), Wiring(mine).dataset_words(at)) == ({}, named)
+    state = Wiring(mine).dataset_state(at)
+    monkeypatch.chdir(tmp_path)
+    assert (Wiring(mine).dataset_files(at), Wiring(mine).dataset_words(at)) == ({}, named)
+    assert Wiring(mine).dataset_state(at) == state
+    monkeypatch.chdir(tmp_path / "elsewhere")
     Path("config/data/clapnq_mini").mkdir(parents=True)
-    assert Wiring(mine).dataset_files(at) == {"folder": "config/data/clapnq_mini"}
+    assert (Wiring(mine).dataset_files(at), Wiring(mine).dataset_words(at)) == (named, named)
 
 
 def test_a_changed_file_in_a_folder_of_a_dataset_is_noticed(plan, tmp_path, monkeypatch):

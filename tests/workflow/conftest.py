@@ -21,7 +21,8 @@ CI_TARGETS = tuple(
     f"results/ci/tables/{name}"
     for name in (
         *("table1.csv", "table1.html", "judges.csv", "tosc.csv", "tosc.html"),
-        *("mrarebench.csv", "mrarebench.html", "ragbench.csv", "ragbench.html"),
+        *("mrarebench.csv", "mrarebench.html"),
+        *("ragbench.csv", "ragbench.html", "ragbench.judges.csv"),
     )
 )
 
