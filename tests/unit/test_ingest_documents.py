@@ -162,6 +162,14 @@ def test_documents_that_are_not_there_are_said_in_one_line(tmp_path, capsys, mon
     assert "documents.jsonl: cannot be read (No such file or directory)" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "option", [{"max_failed_documents": -1}, {"batch_documents": 0}, {"document_timeout_s": -3.0}]
+)
+def test_options_of_the_step_that_cannot_be_are_refused(tmp_path, capsys, option):
+    assert ingest(tmp_path, **option) == 2
+    assert next(iter(option)) in capsys.readouterr().err
+
+
 # -- rare words --------------------------------------------------------------------------------------------
 
 

@@ -9,9 +9,10 @@ import logging
 import shutil
 import time
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import Meta
 
 from remeasure import jsonl
 from remeasure.errors import RemeasureError
@@ -50,9 +51,9 @@ class Settings(Record, kw_only=True):
     options: dict[str, Any]
     prebuilt: str | None = None
     """A database that is there already."""
-    max_failed_documents: int = 0
-    batch_documents: int = 512
-    document_timeout_s: float = 600.0
+    max_failed_documents: Annotated[int, Meta(ge=0)] = 0
+    batch_documents: Annotated[int, Meta(ge=1)] = 512
+    document_timeout_s: Annotated[float, Meta(gt=0, le=1e6)] = 600.0
 
 
 class Ingest:
