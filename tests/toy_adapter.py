@@ -132,6 +132,8 @@ def misbehave(text, place):
         block = b"x" * (1 << 20)
         while True:
             os.write(1, block)
+    if "leak" in words:
+        print(sorted(os.environ.items()), file=sys.stderr, flush=True)
     if "ahead" in words:  # replies to what it is not asked yet
         os.write(1, b'{"ok": true, "id": 3, "text": "a", "trace": {}}\n{"ok": true, "id": 4, "text": "b"}\n')
         time.sleep(0.5)

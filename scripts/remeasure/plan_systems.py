@@ -26,8 +26,8 @@ class SystemsPlan(AskingPlan):
         """Return the readers of a cell, with repetitions, in the order of the table; none: it is left out.
 
         Raises:
-            RemeasureError: the run names readers of a bench or cell that there is not, or a system whose
-                environment cannot be made where nothing may be left out.
+            RemeasureError: the run names readers of a bench or cell that there is not, a system an arm, or a
+                system's environment cannot be made where nothing may be left out.
         """
         here, protocol = self.study_run(run, study), self.study(study)
         # Own questions, too, are answered from the documents of a dataset.
@@ -40,12 +40,23 @@ class SystemsPlan(AskingPlan):
                     f"{self.folder}/runs/{run}.yaml: studies.{study}: {name!r} is no bench or bench/arm"
                     f"{did_you_mean(head, protocol.benches)}; correct it"
                 )
+        for model in here.models:
+            self._check_arms(run, study, model)
         chosen = here.readers_of.get(f"{bench}/{arm}", here.readers_of.get(bench, list(here.models)))
         return tuple(
             name
             for name in here.readers
             if repeats.model_of(name) in chosen and self._has(run, repeats.model_of(name), arm)
         )
+
+    def _check_arms(self, run: str, study: str, model: str) -> None:
+        system, known = self.model(run, model).system, self.study(study).arms
+        strange = next((name for name in (system.arms if system else ()) if name not in known), None)
+        if strange is not None:
+            raise RemeasureError(
+                f"{self.folder}/runs/{run}.yaml: models.{model}.system.arms: study {study} has no arm "
+                f"{strange!r}{did_you_mean(strange, known)}; correct it"
+            )
 
     def _has(self, run: str, model: str, arm: str) -> bool:
         system = self.model(run, model).system

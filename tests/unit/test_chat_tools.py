@@ -141,3 +141,11 @@ def test_a_reply_that_calls_a_tool_has_no_text():
             },
         }
     ]
+
+
+def test_parameters_of_a_tool_without_an_end_are_refused():
+    tools = '[{"type": "function", "function": {"name": "a", "parameters": DEEP}}]'
+    deep = '{"a":' * 5000 + "1" + "}" * 5000
+    body = '{"model": "m", "messages": [{"role": "user", "content": "x"}], "tools": TOOLS}'
+    with pytest.raises(BadRequest, match="recursion"):
+        parse(body.replace("TOOLS", tools.replace("DEEP", deep)).encode())

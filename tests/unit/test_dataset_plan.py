@@ -132,3 +132,15 @@ def test_a_dataset_that_no_loader_can_read_is_said_when_the_run_is_planned(plan,
     with pytest.raises(RemeasureError) as caught:
         mine.load_dataset("mine", "other")
     assert "mine.yaml: datasets.other: " + said in str(caught.value)
+
+
+def test_an_arm_that_a_system_misspells_and_a_version_that_is_none_are_named(plan):
+    embedded = (ROOT / "config" / "runs" / "embedded.yaml").read_text()
+    start = embedded.index("\n", embedded.index("title:")) + 1
+    body = embedded[start:]
+    mine = plan(body.replace("arms: [search, rag]", "arms: [serch, rag]", 1))
+    said = "models.builtin.system.arms: study ragbench has no arm 'serch' .did you mean 'search'"
+    with pytest.raises(RemeasureError, match=said):
+        mine.readers("mine", "ragbench", "mtrag_clapnq", "rag")
+    with pytest.raises(RemeasureError, match="environments.haiku-0-77.python"):
+        plan(body.replace('python: "3.12"', 'python: "3.x"', 1)).run("mine")

@@ -180,8 +180,11 @@ def test_a_filter_holds_and_a_bad_one_is_said(adapter, server, filled):
     told = adapter("search", queries=["capital of France"], limit=9, filter=clause)
     assert set(uris(told)[0]) == {"fox", "snakes"}
     assert uris(adapter("search", queries=["x"], limit=9, filter="uri = 'none'")) == [[]]
-    bad = adapter("search", queries=["x"], limit=9, filter="nonsense ((")
-    assert (bad["kind"], "filter 'nonsense ((' is no condition" in bad["error"]) == ("bad_filter", True)
+    # The parser of LanceDB would take the first part of the last ones alone.
+    for clause in ("nonsense ((", "nix = 1", "uri = 'fox' LIMIT 5", "uri = 'fox') OR (1 = 1"):
+        bad = adapter("search", queries=["x"], limit=9, filter=clause)
+        assert bad["kind"] == "bad_filter"
+        assert f"filter {clause!r} is no condition" in bad["error"]
     assert adapter("search", queries=["x"], limit=9, filter="colour = 'red'")["kind"] == "bad_filter"
 
 

@@ -1,6 +1,7 @@
 """Databases are filled, checked, and refused where they are not what was configured."""
 
 import json
+import shutil
 
 import msgspec
 import pytest
@@ -134,6 +135,39 @@ def test_a_uri_that_would_break_lines_is_refused(tmp_path, capsys):
 
 def test_a_uri_may_have_a_space_that_does_not_break(tmp_path):
     assert ingest(tmp_path, {"Mont\u00a0Blanc": "Glaciers carve valleys."}) == 0
+
+
+def test_a_ready_made_database_of_other_documents_with_the_same_words_is_refused(tmp_path, capsys):
+    same = "Glaciers carve valleys."
+    place = systemkit.write_database(tmp_path / "other", {"x1": same, "x2": same}).parent / "toy" / "database"
+    assert ingest(tmp_path, {"d1": same, "d2": same}, prebuilt=str(place)) == 2
+    assert "holds document 'x1', which is not in the dataset" in capsys.readouterr().err
+
+
+def test_a_database_that_was_removed_is_made_anew(tmp_path):
+    assert ingest(tmp_path) == 0
+    shutil.rmtree(tmp_path / "toy" / "database")
+    assert ingest(tmp_path) == 0
+
+
+def test_a_file_where_the_folder_should_be_is_said_in_one_line(tmp_path, capsys):
+    (tmp_path / "toy").write_text("no folder")
+    assert ingest(tmp_path) == 2
+    assert "cannot be made (File exists)" in capsys.readouterr().err
+
+
+def test_documents_that_are_not_there_are_said_in_one_line(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(systemkit, "write_documents", lambda path, texts: path)
+    assert ingest(tmp_path) == 2
+    assert "documents.jsonl: cannot be read (No such file or directory)" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "option", [{"max_failed_documents": -1}, {"batch_documents": 0}, {"document_timeout_s": -3.0}]
+)
+def test_options_of_the_step_that_cannot_be_are_refused(tmp_path, capsys, option):
+    assert ingest(tmp_path, **option) == 2
+    assert next(iter(option)) in capsys.readouterr().err
 
 
 # -- rare words --------------------------------------------------------------------------------------------

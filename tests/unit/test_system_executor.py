@@ -172,6 +172,15 @@ def test_a_reply_that_comes_before_its_command_is_no_answer(record):
     assert found["q3"].text == "0 before: well"
 
 
+def test_a_key_that_an_adapter_logs_does_not_stay_there(record, monkeypatch):
+    monkeypatch.setenv("TOY_API_KEY", "sk-0123456789abcdef")
+    answerer = systemkit.part("toy-answerer", api_key_env="TOY_API_KEY")
+    found = run(record, systemkit.request("q1", "leak"), answerer=answerer)
+    assert found["q1"].status == "answered"
+    said = (record.parent / "journal" / "adapter.log").read_text()
+    assert "('TOY_API_KEY', '[key]')" in said and "sk-0123456789abcdef" not in said
+
+
 def test_a_count_that_cannot_be_is_no_answer():
     reply = {"ok": True, "text": "a", "trace": {"requests": [{"input_tokens": 10**30, "output_tokens": 1}]}}
     told = replying.of_answer(reply, 1.0)

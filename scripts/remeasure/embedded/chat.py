@@ -155,7 +155,7 @@ def parse(body: bytes) -> ChatRequest:
     """
     try:
         request = msgspec.json.decode(body, type=ChatRequest)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise BadRequest(f"request body: {error}") from None
     if request.max_completion_tokens is not None:
         if request.max_tokens not in (None, request.max_completion_tokens):

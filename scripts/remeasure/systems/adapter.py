@@ -102,7 +102,7 @@ class Adapter:
         words: its command line.
         environment: its environment variables.
         log_path: what its standard error is appended to.
-        clean: takes keys out of what it writes.
+        clean: takes keys out of what it writes; out of its log once it has ended.
     """
 
     def __init__(
@@ -131,6 +131,11 @@ class Adapter:
 
     def __exit__(self, *_) -> None:
         self._group.stop()
+        with contextlib.suppress(OSError):
+            if self._log_path.stat().st_size <= LONGEST_REPLY_BYTES:
+                said = self._log_path.read_bytes()
+                if (cleaned := self._clean(said)) != said:
+                    self._log_path.write_bytes(cleaned)
 
     def send(self, command: dict[str, Any], limit_s: float) -> None:
         """Give a command; ``receive`` returns the reply.

@@ -78,25 +78,34 @@ def check_full_text(ask: Ask, documents: Path, failed: set[str], place: Path) ->
     words = fulltext.probes(one for one in batches.read(documents) if one.uri not in failed)
     if not words:
         log.info("no document has a word of its own: full text search is not tested")
+    asked = [probe.word for probe in words] or fulltext.common(batches.read(documents))
+    if not asked:
         return
     reply = ask(
         {
             "do": "search",
-            "queries": [probe.word for probe in words],
+            "queries": asked,
             "limit": fulltext.LIMIT,
             "filter": None,
             "mode": "text",
         }
     )
-    found = replying.of_searches(reply, len(words), fulltext.LIMIT, 0.0)
+    found = replying.of_searches(reply, len(asked), fulltext.LIMIT, 0.0)
     if bad := next((one for one in found if one.error), None):
         raise RemeasureError(
-            f"{place}: full text search for {len(words)} words: {bad.error}; repair the adapter"
+            f"{place}: full text search for {len(asked)} words: {bad.error}; repair the adapter"
         )
-    lost = fulltext.missed(words, [(one.text or "").split("\n") for one in found])
+    uris = [(one.text or "").splitlines() for one in found]
+    lost = fulltext.missed(words, uris) if words else []
     if lost:
         raise RemeasureError(
             f"{place}: full text search does not find {lost[0].word!r}, which stands in document "
             f"{lost[0].uri!r} ({len(lost)} of {len(words)} such words): its index is incomplete, or the "
             "database holds other documents; build it again"
+        )
+    strange = {uri for some in uris for uri in some}.difference(one.uri for one in batches.read(documents))
+    if strange:
+        raise RemeasureError(
+            f"{place}: holds document {min(strange)[:80]!r}, which is not in the dataset; build it again, or "
+            "take a database of these documents"
         )

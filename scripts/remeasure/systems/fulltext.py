@@ -48,6 +48,22 @@ def probes(documents: Iterable[Document], n: int = 5) -> list[Probe]:
     return [Probe(rare[uri], uri) for uri in uris[::step][:n]]
 
 
+def common(documents: Iterable[Document], n: int = 5) -> list[str]:
+    """Return words of the first documents, the longest of each: what is found by them must be of the corpus.
+
+    Args:
+        documents: all.
+        n: how many words at most.
+    """
+    found: dict[str, None] = {}
+    for document in documents:
+        words = {word.lower() for word in _WORD.findall(document.text or "")}
+        found |= {max(words, key=lambda word: (len(word), word)): None} if words else {}
+        if len(found) == n:
+            break
+    return list(found)
+
+
 def missed(asked: list[Probe], found: list[list[str]]) -> list[Probe]:
     """Return the words whose document was not found; none as long as most were.
 

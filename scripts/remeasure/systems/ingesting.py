@@ -9,9 +9,10 @@ import logging
 import shutil
 import time
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import Meta
 
 from remeasure import jsonl
 from remeasure.errors import RemeasureError
@@ -50,9 +51,9 @@ class Settings(Record, kw_only=True):
     options: dict[str, Any]
     prebuilt: str | None = None
     """A database that is there already."""
-    max_failed_documents: int = 0
-    batch_documents: int = 512
-    document_timeout_s: float = 600.0
+    max_failed_documents: Annotated[int, Meta(ge=0)] = 0
+    batch_documents: Annotated[int, Meta(ge=1)] = 512
+    document_timeout_s: Annotated[float, Meta(gt=0, le=1e6)] = 600.0
 
 
 class Ingest:
@@ -71,7 +72,10 @@ class Ingest:
     ) -> None:
         self._settings, self._embedder, self._documents = settings, embedder, documents
         self._environment, self._folder = environment, folder
-        self._hash = sha256_file(documents)
+        try:
+            self._hash = sha256_file(documents)
+        except OSError as error:
+            raise jsonl.unreadable(documents, error) from None
 
     @property
     def place(self) -> Path:
@@ -89,7 +93,12 @@ class Ingest:
         is_prebuilt, most = self._settings.prebuilt is not None, self._settings.max_failed_documents
         if is_prebuilt and not self.place.is_dir():
             raise RemeasureError(f"{self.place}: no such folder; correct `prebuilt` of the database")
-        self._folder.mkdir(parents=True, exist_ok=True)
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise RemeasureError(
+                f"{self._folder}: cannot be made ({error.strerror}); move away what is there, or make room"
+            ) from None
         with contextlib.ExitStack() as stack:
             stack.enter_context(Lease(self._folder / "ingest.lock"))
             progress = Progress(identity="") if is_prebuilt else self._progress()
@@ -143,11 +152,14 @@ class Ingest:
         path = self._folder / "progress.json"
         if path.is_file():
             found = jsonl.read_json(path, Progress)
-            if found.identity == identity:
+            if found.identity != identity:
+                log.info("%s: belongs to other settings or documents, begun anew", self._folder)
+            elif found.n_done and not self.place.exists():
+                log.info("%s: the database is gone, begun anew", self._folder)
+            else:
                 if found.n_done:
                     log.info("%s: %d documents are done, going on", self._folder, found.n_done)
                 return found
-            log.info("%s: belongs to other settings or documents, begun anew", self._folder)
         elif self.place.exists():
             raise RemeasureError(
                 f"{self.place}: is there and nothing beside it says how far it is; move it away, then rerun"

@@ -28,7 +28,7 @@ class Environment(Settings, kw_only=True):
 
     lock: str
     """File of pins with hashes."""
-    python: str = "3.12"
+    python: Annotated[str, Meta(pattern=r"^3\.[0-9]{1,2}$")] = "3.12"
     """Lowest version."""
 
 

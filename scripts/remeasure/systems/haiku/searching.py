@@ -22,7 +22,9 @@ async def check_filter(rag: Any, clause: str | None) -> None:
     if clause is None:
         return
     if not filters.is_one(clause):
-        raise Failed("bad_filter", f"filter {clause[:100]!r}: not one SQL expression")
+        raise Failed(
+            "bad_filter", f"filter {clause!r} is no condition over documents: not one SQL expression"
+        )
     try:
         whole = f"({clause})"
         await rag.store.document_meta_table.query().select(["id"]).where(whole).limit(1).to_list()
