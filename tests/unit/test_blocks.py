@@ -218,7 +218,7 @@ def test_the_models_of_the_papers_run_are_those_of_the_page_whatever_they_are_se
 
 
 def test_the_papers_systems_are_asked_as_the_pages_configurations_say():
-    # evaluations/configs at e9f6fea: a temperature for FinQA alone, budgets of answers; the page: the judge's.
+    # evaluations/configs at e9f6fea: a temperature for FinQA alone, budgets; the page: the judge's.
     plan = Plan(CONFIG)
     asked = {
         (bench, arm): plan.request("paper", "ragbench", bench, arm, model)
