@@ -8,8 +8,8 @@ import systemkit
 from remeasure.errors import RemeasureError
 from remeasure.executors import Call
 from remeasure.executors.system import SystemExecutor
-from remeasure.records import Turn
-from remeasure.systems import adapter
+from remeasure.records import JournalEntry, Turn
+from remeasure.systems import adapter, conversing
 
 
 @pytest.fixture(autouse=True)
@@ -230,3 +230,26 @@ def test_a_system_without_an_answerer_cannot_answer(record):
     with pytest.raises(RemeasureError, match="has no `answerer`"):
         run(record, systemkit.request("q1", "a"), answerer=None)
     assert run(record, search("q1", "rivers"), answerer=None)["q1"].text == "d2"
+
+
+@pytest.mark.parametrize(
+    ("status", "goes_on"),
+    [("answered", True), ("cut_off", True), ("failed", False), ("refused", False), ("not_sent", False)],
+)
+def test_a_resumed_conversation_goes_on_behind_an_answer_only(status, goes_on):
+    entry = JournalEntry(
+        key="k",
+        custom_id="a-1",
+        status=status,
+        text="Yes.",
+        error=None,
+        attempts=1,
+        seconds=1.0,
+        raw={"n": 1},
+    )
+    found = conversing.from_journal(entry, "Is it?")
+    assert (found is not None) == goes_on
+    if found is not None:
+        assert [(turn.speaker, turn.text) for turn in found.turns] == [("user", "Is it?"), ("agent", "Yes.")]
+        assert found.carry == {"n": 1}
+    assert conversing.from_journal(None, "Is it?") is None
