@@ -9,7 +9,7 @@ from remeasure.errors import RemeasureError
 from remeasure.executors import Call
 from remeasure.executors.system import SystemExecutor
 from remeasure.records import JournalEntry, Turn
-from remeasure.systems import adapter, conversing
+from remeasure.systems import adapter, conversing, replying
 
 
 @pytest.fixture(autouse=True)
@@ -253,3 +253,37 @@ def test_a_resumed_conversation_goes_on_behind_an_answer_only(status, goes_on):
         assert [(turn.speaker, turn.text) for turn in found.turns] == [("user", "Is it?"), ("agent", "Yes.")]
         assert found.carry == {"n": 1}
     assert conversing.from_journal(None, "Is it?") is None
+
+
+def hits(*uris):
+    return [{"uri": uri, "chunk": str(n), "score": 1.0, "text": "t"} for n, uri in enumerate(uris)]
+
+
+def searched(found, documents, limit=2):
+    return replying.of_search({"found": hits(*found), "found_documents": hits(*documents)}, limit, 1.0)
+
+
+def test_results_of_a_search_are_documents_once_and_no_more_than_the_limit():
+    found = searched(("a", "a"), ("a", "b"))
+    assert (found.status, found.text) == ("answered", "a")
+    for bad, said in (
+        (searched(("a", "b", "c"), ("a",)), "3 hits, the limit is 2"),
+        (searched(("a",), ("a", "b", "c")), "3 hits, the limit is 2"),
+        (searched(("a",), ("a", "a")), "named a document twice"),
+        (searched(("",), ("a",)), "a hit without a uri"),
+    ):
+        assert bad.status == "failed" and bad.kind == "server_error" and said in bad.error
+
+
+def test_searches_in_one_command_share_its_time():
+    reply = {"ok": True, "results": [{"found": [], "found_documents": []}] * 4}
+    assert [one.trace.seconds for one in replying.of_searches(reply, 4, 2, 2.0)] == [0.5] * 4
+
+
+@pytest.mark.parametrize(
+    ("kind", "status"), [("refused", "refused"), ("timeout", "failed"), ("odd", "failed")]
+)
+def test_a_refusal_of_the_server_is_a_state_of_its_own(kind, status):
+    found = replying.of_answer({"ok": False, "kind": kind, "error": "no"}, 1.0)
+    assert found.status == status
+    assert found.kind == ("server_error" if kind == "odd" else kind)
