@@ -9,7 +9,7 @@ from remeasure.errors import RemeasureError
 from remeasure.executors import Call
 from remeasure.executors.system import SystemExecutor
 from remeasure.records import JournalEntry, Turn
-from remeasure.systems import adapter, conversing, replying
+from remeasure.systems import adapter, conversing, replying, tasks
 
 
 @pytest.fixture(autouse=True)
@@ -287,3 +287,13 @@ def test_a_refusal_of_the_server_is_a_state_of_its_own(kind, status):
     found = replying.of_answer({"ok": False, "kind": kind, "error": "no"}, 1.0)
     assert found.status == status
     assert found.kind == ("server_error" if kind == "odd" else kind)
+
+
+def test_turns_stand_together_as_far_as_each_follows_upon_the_one_before_it():
+    def turn(name, after):
+        body = {"task": {"do": "converse"}, "messages": [{"role": "user", "content": "q"}]}
+        return Call(custom_id=name, key=name, body=body, after=after)
+
+    calls = [turn("a-1", None), turn("a-2", "a-1"), turn("b-1", None), turn("c-3", "c-2")]
+    found = [[call.custom_id for call in group] for group in tasks.together(iter(calls))]
+    assert found == [["a-1", "a-2"], ["b-1"], ["c-3"]]
