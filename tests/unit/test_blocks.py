@@ -203,7 +203,7 @@ def test_every_published_row_says_how_it_was_made():
 
 
 def test_the_models_of_the_papers_run_are_those_of_the_page_whatever_they_are_served_as():
-    # The page's rows were made with other versions, and with another judge where Qwen3.8 answered: nothing else.
+    # The page's rows were made with other versions, and another judge where Qwen3.8 answered: nothing else.
     found = Plan(CONFIG).table("paper", "ragbench")
     facts = msgspec.convert(found["facts"], Facts)
     differing = {}
@@ -218,7 +218,7 @@ def test_the_models_of_the_papers_run_are_those_of_the_page_whatever_they_are_se
 
 
 def test_the_papers_systems_are_asked_as_the_pages_configurations_say():
-    # evaluations/configs at e9f6fea: a temperature for FinQA alone; budgets of answers; the judge's temperature.
+    # evaluations/configs at e9f6fea: a temperature for FinQA alone, budgets; the page: the judge's.
     plan = Plan(CONFIG)
     asked = {
         (bench, arm): plan.request("paper", "ragbench", bench, arm, model)

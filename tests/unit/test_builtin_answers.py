@@ -6,7 +6,8 @@ import json
 import pytest
 
 from builtinkit import Servers, call, document, say
-from remeasure.systems.builtin.database import chunk_id
+from remeasure.systems.builtin.answering import Work
+from remeasure.systems.builtin.database import Row, chunk_id
 from remeasure.systems.builtin.failing import Failed
 from remeasure.systems.builtin.system import System
 
@@ -210,9 +211,25 @@ def test_several_calls_in_one_message_run_in_order(servers, filled):
     both = call("search", "a", query="red")
     both["tool_calls"] += call("cite", "b", chunk_ids=[R])["tool_calls"]
     reply = answered(servers, filled, [both, say("Red.")])
-    # The citation was asked for before the results were seen: haiku.rag does not let it count either.
+    # The citation was asked for before the results were seen: haiku.rag does not let it count either ...
     assert (reply["trace"]["citation_status"], reply["trace"]["cited"]) == ("missing", ["r"])
     assert [one["tool_call_id"] for one in servers.asked[1]["messages"][-2:]] == ["a", "b"]
+    # ... until the model says that it has no more to name.
+    servers.asked.clear()
+    reply = answered(servers, filled, [both, call("cite", chunk_ids=[]), say("Red.")])
+    assert reply["trace"]["citation_status"] == "grounded"
+
+
+def test_a_model_may_ask_for_fewer_results(servers, filled):
+    reply = answered(servers, filled, [call("search", query="red barn", limit=1), say("Red.")])
+    assert reply["trace"]["searched"] == ["r"]
+
+
+def test_documents_are_cited_and_searched_once_though_several_of_their_chunks_are():
+    rows = [Row("b", "B", "1", ""), Row("a", "A", "2", ""), Row("b", "B", "3", "")]
+    found = Work(cited={row.chunk: row for row in rows}, retrieved={row.chunk: row for row in rows}).trace()
+    assert found["cited"] == found["searched"] == ["b", "a"]
+    assert found["cited_chunks"] == ["1", "2", "3"]
 
 
 def test_searches_beyond_the_budget_are_refused_and_the_model_is_told(servers, filled):

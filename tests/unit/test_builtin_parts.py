@@ -1,5 +1,8 @@
 """Pieces of the built-in system that need no database: chunks, fusion, ids that models copy, compaction."""
 
+import asyncio
+
+import numpy as np
 import pytest
 
 from remeasure.embedded.evidence_request import chunks_of
@@ -9,7 +12,7 @@ from remeasure.systems.builtin.citing import bare, repaired
 from remeasure.systems.builtin.database import Row, chunk_id
 from remeasure.systems.builtin.failing import Failed
 from remeasure.systems.builtin.options import read
-from remeasure.systems.builtin.searching import best_of_documents, fused
+from remeasure.systems.builtin.searching import Searcher, best_of_documents, fused
 
 
 def test_a_token_is_a_run_of_letters_or_one_other_character():
@@ -68,6 +71,23 @@ def test_the_best_chunk_stands_for_its_document():
     best_of_documents(fused([[row("a", "1"), row("a", "2"), row("b")]]), first)
     best_of_documents(fused([[row("c"), row("b", "7"), row("a", "2")]]), first)
     assert [one.row for one in first.values()] == [row("a", "1"), row("b"), row("c")]
+
+
+def test_looking_further_for_documents_does_not_change_the_chunks_that_were_found():
+    near = [row("a", "1"), row("a", "2"), row("b", "1"), row("c", "1")]
+    words = [row("a", "2"), row("a", "3"), row("b", "1")]
+
+    class Lists:
+        async def nearest(self, vector, depth, where):
+            return near[:depth]
+
+        async def matching(self, text, depth, where):
+            return words[:depth]
+
+    found = asyncio.run(Searcher(Lists(), 2, None).search("x", np.zeros(1), 2, None))
+    # Two deep a2 and a1 lead. Four deep, b1 is third in both lists, 2/63, and would pass a1 with 1/61.
+    assert [(one.row.uri, one.row.chunk) for one in found.chunks] == [("a", "2"), ("a", "1")]
+    assert [(one.row.uri, one.row.chunk) for one in found.documents] == [("a", "2"), ("b", "1")]
 
 
 @pytest.mark.parametrize(

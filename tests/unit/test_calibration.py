@@ -2,6 +2,7 @@ import json
 import shutil
 from pathlib import Path
 
+import msgspec
 import pytest
 
 import build_calibration_requests
@@ -269,6 +270,41 @@ def test_half_of_the_sample_passed_and_half_failed_as_far_as_there_are(here):
     for one in found:
         assert SCORES[one.model][int(one.item.item_id[1:])] == one.passed
         assert one.response.text == f"{one.model} {one.item.item_id[1:]}"
+
+
+def test_of_an_odd_number_one_more_passed(here):
+    assert sorted(one.passed for one in pick(3)) == [False, True, True]
+
+
+def test_verdicts_are_those_of_the_strict_reading_and_answers_cut_off_by_length_are_among_them(here):
+    def line(item_id, published, strict, status="answered"):
+        found = graded(item_id, strict)
+        reading = msgspec.structs.replace(found.published, score=published)
+        return msgspec.structs.replace(found, published=reading, status=status)
+
+    lines = [
+        line("q0", 1.0, 0.0),  # passes only as published: it failed
+        line("q1", 0.0, None),  # no verdict: counts as wrong as published, and is not shown
+        line("q2", 1.0, 1.0, "cut_off"),
+        line("q3", 1.0, 1.0, "failed"),
+    ]
+    jsonl.write(Path("small/graded.jsonl"), lines)
+    found = pick(6, models=("small",))
+    assert {one.item.item_id: one.passed for one in found} == {"q0": False, "q2": True}
+
+
+def test_the_order_of_the_sample_is_another_draw_than_the_sample(here):
+    # Else those drawn first would stand first, and strata of other sizes would show.
+    ranks = [
+        picking._rank(1, picking.Folder(one.bench, one.arm, one.model, Path(), Path()), one.item.item_id)
+        for one in pick(12)
+    ]
+    assert ranks != sorted(ranks) and ranks != sorted(ranks, reverse=True)
+
+
+def test_votes_are_counted_by_group_first_rater_first():
+    drawn = comparing.by_group([True, True, False, None], [False, True, True, True], ["a", "a", "b", "b"])
+    assert drawn.table.tolist() == [[1, 1, 0, 0], [0, 0, 1, 0]]
 
 
 def test_the_draw_depends_on_names_and_seed_alone(here):

@@ -1,12 +1,14 @@
 """haiku.rag's adapter without haiku.rag: chunks, configuration, failures, the loop."""
 
+import asyncio
 import io
 import json
 import os
+from types import SimpleNamespace
 
 import pytest
 
-from remeasure.systems.haiku import configuration, failures, serving
+from remeasure.systems.haiku import configuration, failures, searching, serving
 from remeasure.systems.haiku.chunking import chunks_of
 from remeasure.systems.haiku.failures import Failed
 
@@ -162,3 +164,40 @@ def test_halves_of_characters_do_not_break_a_line():
 def test_a_key_never_stands_in_a_reply():
     reply = {"results": [{"error": 'bad key k"1'}]}
     assert serving.written(reply, ('k"1',)) == b'{"results": [{"error": "bad key (key)"}]}\n'
+
+
+def test_the_preamble_of_the_domain_goes_with_the_instructions_to_the_letter():
+    # haiku.rag puts it before its own instructions; its files end with a line end, which stays.
+    assert values(preamble="Search first.\n")["prompts"] == {"domain_preamble": "Search first.\n"}
+    assert values()["prompts"] == {"domain_preamble": ""}
+
+
+class Library:
+    """Searches a list of chunks."""
+
+    def __init__(self, uris):
+        self.hits = [
+            SimpleNamespace(document_uri=uri, chunk_id=str(n), score=1.0 / (n + 1), content=f"{uri} {n}")
+            for n, uri in enumerate(uris)
+        ]
+        self.limits = []
+
+    async def search(self, *, query, limit, search_type, filter, include_images):
+        self.limits.append(limit)
+        return self.hits[:limit]
+
+
+def test_documents_are_looked_for_further_down_and_their_best_chunks_stand_first():
+    library = Library("aaab" + "bcdefgh")
+    found = asyncio.run(searching.one_search(library, "x", 3, None, "hybrid"))
+    assert [hit["chunk"] for hit in found["found"]] == ["0", "1", "2"]
+    # Six chunks give a, b and c; each document with its first chunk.
+    assert [(hit["uri"], hit["chunk"]) for hit in found["found_documents"]] == [
+        ("a", "0"),
+        ("b", "3"),
+        ("c", "5"),
+    ]
+    assert library.limits == [3, 6]
+    wide = Library("aabcdefgh")
+    found = asyncio.run(searching.one_search(wide, "x", 2, None, "hybrid"))
+    assert [hit["uri"] for hit in found["found_documents"]] == ["a", "b"]

@@ -9,8 +9,9 @@ import pytest
 import ingest_documents
 import systemkit
 from remeasure import jsonl
-from remeasure.records import Stage
+from remeasure.records import Document, Stage
 from remeasure.systems import adapter, database, fulltext
+from remeasure.systems.batches import Progress
 from remeasure.systems.fulltext import Probe
 
 
@@ -187,3 +188,11 @@ def test_one_word_that_was_cut_to_a_common_stem_is_no_broken_index():
     words = [Probe("one", "a"), Probe("two", "b"), Probe("three", "c")]
     assert fulltext.missed(words, [["a"], ["x"], ["y", "c"]]) == []
     assert fulltext.missed(words, [["a"], [], []]) == [Probe("two", "b"), Probe("three", "c")]
+
+
+def test_a_document_that_failed_and_is_given_again_is_no_failure_and_progress_never_goes_back():
+    batch = [Document(uri=uri, title=uri, text=uri) for uri in ("a", "b")]
+    before = Progress(identity="x", n_done=9, failed={"a": "timeout", "c": "no text"})
+    found = before.and_then(2, batch, {"b": "refused"})
+    assert (found.n_done, found.failed) == (9, {"c": "no text", "b": "refused"})
+    assert before.and_then(12, batch, {}).n_done == 12

@@ -9,8 +9,8 @@ import systemkit
 from remeasure.errors import RemeasureError
 from remeasure.executors import Call
 from remeasure.executors.system import SystemExecutor
-from remeasure.records import Turn
-from remeasure.systems import adapter, replying
+from remeasure.records import JournalEntry, Turn
+from remeasure.systems import adapter, conversing, replying, tasks
 
 
 @pytest.fixture(autouse=True)
@@ -275,3 +275,70 @@ def test_a_system_without_an_answerer_cannot_answer(record):
     with pytest.raises(RemeasureError, match="has no `answerer`"):
         run(record, systemkit.request("q1", "a"), answerer=None)
     assert run(record, search("q1", "rivers"), answerer=None)["q1"].text == "d2"
+
+
+@pytest.mark.parametrize(
+    ("status", "goes_on"),
+    [("answered", True), ("cut_off", True), ("failed", False), ("refused", False), ("not_sent", False)],
+)
+def test_a_resumed_conversation_goes_on_behind_an_answer_only(status, goes_on):
+    entry = JournalEntry(
+        key="k",
+        custom_id="a-1",
+        status=status,
+        text="Yes.",
+        error=None,
+        attempts=1,
+        seconds=1.0,
+        raw={"n": 1},
+    )
+    found = conversing.from_journal(entry, "Is it?")
+    assert (found is not None) == goes_on
+    if found is not None:
+        assert [(turn.speaker, turn.text) for turn in found.turns] == [("user", "Is it?"), ("agent", "Yes.")]
+        assert found.carry == {"n": 1}
+    assert conversing.from_journal(None, "Is it?") is None
+
+
+def hits(*uris):
+    return [{"uri": uri, "chunk": str(n), "score": 1.0, "text": "t"} for n, uri in enumerate(uris)]
+
+
+def searched(found, documents, limit=2):
+    return replying.of_search({"found": hits(*found), "found_documents": hits(*documents)}, limit, 1.0)
+
+
+def test_results_of_a_search_are_documents_once_and_no_more_than_the_limit():
+    found = searched(("a", "a"), ("a", "b"))
+    assert (found.status, found.text) == ("answered", "a")
+    for bad, said in (
+        (searched(("a", "b", "c"), ("a",)), "3 hits, the limit is 2"),
+        (searched(("a",), ("a", "b", "c")), "3 hits, the limit is 2"),
+        (searched(("a",), ("a", "a")), "named a document twice"),
+        (searched(("",), ("a",)), "a hit without a uri"),
+    ):
+        assert bad.status == "failed" and bad.kind == "server_error" and said in bad.error
+
+
+def test_searches_in_one_command_share_its_time():
+    reply = {"ok": True, "results": [{"found": [], "found_documents": []}] * 4}
+    assert [one.trace.seconds for one in replying.of_searches(reply, 4, 2, 2.0)] == [0.5] * 4
+
+
+@pytest.mark.parametrize(
+    ("kind", "status"), [("refused", "refused"), ("timeout", "failed"), ("odd", "failed")]
+)
+def test_a_refusal_of_the_server_is_a_state_of_its_own(kind, status):
+    found = replying.of_answer({"ok": False, "kind": kind, "error": "no"}, 1.0)
+    assert found.status == status
+    assert found.kind == ("server_error" if kind == "odd" else kind)
+
+
+def test_turns_stand_together_as_far_as_each_follows_upon_the_one_before_it():
+    def turn(name, after):
+        body = {"task": {"do": "converse"}, "messages": [{"role": "user", "content": "q"}]}
+        return Call(custom_id=name, key=name, body=body, after=after)
+
+    calls = [turn("a-1", None), turn("a-2", "a-1"), turn("b-1", None), turn("c-3", "c-2")]
+    found = [[call.custom_id for call in group] for group in tasks.together(iter(calls))]
+    assert found == [["a-1", "a-2"], ["b-1"], ["c-3"]]
