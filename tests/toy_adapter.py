@@ -2,8 +2,7 @@
 
 Words in a question make it misbehave: ``break`` ends it, ``hang`` makes it wait, ``junk`` is no reply,
 ``huge`` a line without an end, ``twice`` two lines, ``limit`` the request limit, ``down`` a connection,
-``cut``
-a cut answer, ``nothing`` an answer without text. ``breakonce`` ends it the first time only.
+``cut`` a cut answer, ``nothing`` an answer without text. ``breakonce`` ends it the first time only.
 """
 
 import json
