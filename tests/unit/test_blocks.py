@@ -1,4 +1,5 @@
 import json
+import shutil
 from pathlib import Path
 
 import msgspec
@@ -323,3 +324,38 @@ def test_of_a_system_the_run_says_nothing_of_a_reader_or_of_a_judge_that_was_not
         folder = tmp_path / "results/embedded/ragbench" / place / "small"
         cell = inputs.load_cell(folder / "score.json", folder / "graded.jsonl")
         assert [one.field for one in protocol.differences(cell.score, value(1.0), settings)] == fields
+
+
+def test_a_filter_of_the_run_and_options_that_a_note_names_otherwise_are_reasons(made, tmp_path):
+    made()
+    folder = tmp_path / "results/embedded/ragbench/find/search/small"
+    cell = inputs.load_cell(folder / "score.json", folder / "graded.jsonl")
+    facts = Facts(
+        model={"small": {"embedder": "bge", "filter": "title LIKE 'none%'"}},
+        options={"small": {"search_limit": "7", "max_searches": "5", "chunk_tokens": "256"}},
+    )
+    settings = msgspec.structs.replace(table(), facts=facts)
+    note = "embedder: bge; search_limit: 5; max searches: 5; target: analysis"
+    assert [one.said for one in protocol.differences(cell.score, value(1.0, note), settings)] == [
+        "filter (title LIKE 'none%', published none)",
+        "search limit (7, published 5)",
+        "target (search, published analysis)",
+    ]
+    same = value(1.0, "filter: title LIKE 'none%'")
+    assert protocol.differences(cell.score, same, settings) == []
+
+
+def test_filter_and_options_of_a_run_are_facts_of_its_systems(tmp_path):
+    shutil.copytree(CONFIG, tmp_path / "config")
+    run = """extends: embedded
+title: "Filtered"
+models:
+  builtin: {system: {database: builtin-bge, answerer: evidence-reader, arms: [search, rag], options: {max_searches: 3}}}
+studies:
+  ragbench: {filter: "title LIKE 'A%'", reader: [builtin], compare: []}
+"""
+    tablekit.put(tmp_path / "config/runs/filtered.yaml", run)
+    found = Plan(tmp_path / "config").table("filtered", "ragbench")["facts"]
+    assert found["model"]["builtin"]["filter"] == "title LIKE 'A%'"
+    assert found["options"]["builtin"] == {"max_searches": "3", "chunk_tokens": "256"}
+    assert "filter" not in Plan(CONFIG).table("embedded", "ragbench")["facts"]["model"]["builtin"]

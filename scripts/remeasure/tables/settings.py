@@ -109,6 +109,12 @@ class Facts(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Of a reader's cells."""
     bench: dict[str, dict[str, str]] = {}
     """Of a bench's cells."""
+    options: dict[str, dict[str, str]] = {}
+    """Of a reader's cells: its own options that change results, and those of its database."""
+
+    def options_of(self, model: str) -> dict[str, str]:
+        """Return the options behind a cell; the same of every time that a model was asked."""
+        return self.options.get(repeats.parse(model)[0], {})
 
     def of(self, bench: str, model: str) -> dict[str, str]:
         """Return what is known of a cell; the same of every time that a model was asked."""
