@@ -47,8 +47,9 @@ details > div { color: var(--ink); background: var(--well); border-radius: 6px; 
 .beside { display: flex; flex-wrap: wrap; gap: .4rem 2rem; } .beside > div { flex: 1 1 22rem; min-width: 0; }
 .beside .boxes { align-content: flex-start; }
 .numbers { content-visibility: visible; } .numbers table { table-layout: auto; font-size: .88em; }
-.numbers th, .numbers td { overflow-wrap: normal; padding-right: .9rem; min-width: 4.5rem; }
-.numbers th { font-weight: 600; } .numbers td:last-child { min-width: 20rem; }
+.numbers th, .numbers td { overflow-wrap: normal; padding-right: .7rem; min-width: 3.6rem; }
+.numbers th { font-weight: 600; } .numbers td:last-child { min-width: 9rem; }
+.numbers small { color: var(--faint); font-size: .92em; }
 .numbers ul { font-size: .88em; margin: .2rem 0; padding-left: 1.2rem; }
 nav { font-size: .88em; line-height: 1.9; } nav a { margin-right: .7em; color: var(--faint); }
 nav a.bad { color: var(--bad); }

@@ -36,7 +36,7 @@ def summary(cells: Cells, settings: TableSettings) -> str:
 
 def _subtitle(settings: TableSettings, warning: str | None) -> str:
     text = f"Run {settings.run}: {settings.run_title}; {settings.unit}"
-    text += "; not comparable with the paper's values" if settings.not_comparable else ""
+    text += "; not comparable with the published values" if settings.not_comparable else ""
     return text if warning is None else f"{warning} {text}"
 
 

@@ -107,7 +107,7 @@ def summary(cells: Cells, settings: TableSettings) -> str:
         for row in one.settings.rows:
             values = [
                 f"{one.settings.metric(key.metric).title} "
-                f"{wide.printed(one.cells[key.cell], key.metric, settings) or 'none graded'}"
+                f"{wide.rounded(one.cells[key.cell], key.metric, settings) or 'none graded'}"
                 for column in one.settings.columns
                 if (key := wide.number_at(one.cells, row, column, one.settings))
             ]

@@ -130,7 +130,7 @@ def _point(axes: Any, place: int, cell: Cell, key: NumberKey, settings: TableSet
         axes.plot(
             number.value * factor, place, marker="o", markersize=4.4, color=colour, clip_on=False, zorder=5
         )
-    text = wide.printed(cell, key.metric, settings) or "–"
+    text = wide.rounded(cell, key.metric, settings) or "–"
     _beside(axes, place, 40, text, "right", 8.2, INK)
     others = "" if strict.n == number.n else f", {strict.n:,}"
     _beside(axes, place, 44, f"n {number.n:,}{others}", "left", 6.8, FAINT)
@@ -229,7 +229,7 @@ def draw_legend(
     ]
     if compared_with(cells, published, settings):
         keys.append(
-            Line2D([], [], linestyle="", marker="D", markersize=4.2, color="white", mec=INK, label="paper")
+            Line2D([], [], linestyle="", marker="D", markersize=4.2, color="white", mec=INK, label="published")
         )
     figure.legend(
         handles=keys,

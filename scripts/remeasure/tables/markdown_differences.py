@@ -30,6 +30,16 @@ def _called(contrast: Contrast) -> str | None:
     return contrast.pair.title or contrast.pair.name
 
 
+def _short(contrast: Contrast) -> str:
+    """Return the name of a difference in rows: what stands before the colon of its title."""
+    return (_called(contrast) or "").partition(": ")[0]
+
+
+def _has_pairs(contrast: Contrast) -> bool:
+    """Say whether a difference has units at all: beyond the limit of a search a metric has none."""
+    return bool(contrast.published.n_pairs or contrast.strict.n_pairs)
+
+
 def shows_wald(contrasts: Sequence[Contrast]) -> bool:
     """Return whether Wald's interval stands beside the bootstrap's: where benches are compared."""
     return any(one.axis == "bench" and one.published.is_binary for one in contrasts)
@@ -47,7 +57,7 @@ def contrast_table(contrasts: Sequence[Contrast], axis: str, settings: TableSett
     rows = [
         [
             *titles(contrast.first, fixed, settings),
-            *([_called(contrast) or ""] if named else _sides(contrast, settings)),
+            *([_short(contrast)] if named else _sides(contrast, settings)),
             *([settings.metric(contrast.metric).directed] if several else []),
             points(contrast.published.difference, contrast.metric, settings),
             span(contrast.published.interval, contrast.metric, settings),
@@ -119,7 +129,11 @@ def differences(contrasts: Sequence[Contrast], settings: TableSettings) -> list[
     for axis in dict.fromkeys(contrast.axis for contrast in contrasts):
         here = [contrast for contrast in contrasts if contrast.axis == axis]
         main = [contrast for contrast in here if contrast.is_headline]
-        other = [contrast for contrast in here if not contrast.is_headline and contrast.metric in shown]
+        other = [
+            contrast
+            for contrast in here
+            if not contrast.is_headline and contrast.metric in shown and _has_pairs(contrast)
+        ]
         other.sort(key=lambda contrast: shown[contrast.metric])
         tests = ["McNemar's exact test over single units"]
         if any(contrast.sign_p is not None for contrast in here):

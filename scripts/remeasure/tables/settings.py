@@ -14,6 +14,8 @@ FACTORS = {"percent": 100.0, "share": 1.0}
 """Units of a table: what a share is multiplied with."""
 PLACES = {"percent": 2, "share": 4}
 """Decimals of shares in files other than the wide table."""
+LARGE = 100.0
+"""From here on pages show numbers that are no shares without decimals; files keep them."""
 ARROWS = {"high": "↑", "low": "↓"}
 """Which way a metric is better."""
 ONLY_COLUMN = "value"
@@ -209,6 +211,15 @@ class TableSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     def printed(self, value: float | None, metric: str) -> str | None:
         """Return a value of a metric as the table prints it; None stays None."""
         return None if value is None else decimals(value * self.factor_of(metric), self.decimals_of(metric))
+
+    def rounded(self, value: float | None, metric: str) -> str | None:
+        """Return a value of a metric as people read it: a large number without decimals; None stays None."""
+        return None if value is None else self.rounded_scaled(value * self.factor_of(metric), metric)
+
+    def rounded_scaled(self, value: float, metric: str) -> str:
+        """Return that of a value in the metric's unit."""
+        large = self.metric(metric).kind == "number" and abs(value) >= LARGE
+        return decimals(value, 0 if large else self.decimals_of(metric)) or ""
 
     def written(self, value: float | None, metric: str) -> str | None:
         """Return a value of a metric as files have it; None stays None."""
