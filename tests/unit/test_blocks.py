@@ -11,7 +11,17 @@ import tablekit
 from remeasure import settings as project
 from remeasure.errors import RemeasureError
 from remeasure.plan import Plan
-from remeasure.tables import anchors, blocks, csv_text, figure_blocks, inputs, protocol, published
+from remeasure.records import Stage
+from remeasure.tables import (
+    anchors,
+    blocks,
+    csv_text,
+    figure_blocks,
+    inputs,
+    markdown_stages,
+    protocol,
+    published,
+)
 from remeasure.tables.published import Published
 from remeasure.tables.settings import Facts, TableSettings
 
@@ -350,7 +360,8 @@ def test_filter_and_options_of_a_run_are_facts_of_its_systems(tmp_path):
     run = """extends: embedded
 title: "Filtered"
 models:
-  builtin: {system: {database: builtin-bge, answerer: evidence-reader, arms: [search, rag], options: {max_searches: 3}}}
+  builtin: {system: {database: builtin-bge, answerer: evidence-reader, arms: [search, rag],
+    options: {max_searches: 3}}}
 studies:
   ragbench: {filter: "title LIKE 'A%'", reader: [builtin], compare: []}
 """
@@ -359,3 +370,53 @@ studies:
     assert found["model"]["builtin"]["filter"] == "title LIKE 'A%'"
     assert found["options"]["builtin"] == {"max_searches": "3", "chunk_tokens": "256"}
     assert "filter" not in Plan(CONFIG).table("embedded", "ragbench")["facts"]["model"]["builtin"]
+
+
+def test_reasons_that_all_rows_of_a_block_share_stand_once_above_it(made, tmp_path):
+    made()
+    folder = tmp_path / "results/embedded/ragbench/talk/rag"
+    pair = [
+        inputs.load_cell(folder / name / "score.json", folder / name / "graded.jsonl")
+        for name in blockkit.SYSTEMS
+    ]
+    cells = {cell.key: cell for cell in pair}
+    there = {(*cell.key, "tokens"): value(7461.0, "version 0.77.0", metric="tokens") for cell in pair}
+    (found,) = blocks.texts(cells, there, table(not_comparable=["data", "prompts"]))
+    assert found.common == "All rows differ from the page in: data, prompts."
+    assert [row[-1] for row in found.rows] == [
+        "not, as said above",
+        "not, as said above; also version (haiku.rag 0.101.1, published 0.77.0)",
+    ]
+    # 25 - 7461; a large number has no decimals.
+    assert found.rows[0][3] == "25.000; published 7461; -7436"
+    del there[(*pair[0].key, "tokens")]
+    (found,) = blocks.texts(cells, there, table(not_comparable=["data"]))
+    assert found.common == "" and found.rows[0][-1] == "no published value"
+    assert found.rows[1][-1] == "not because data, version (haiku.rag 0.101.1, published 0.77.0)"
+
+
+def test_pages_say_published_and_name_the_benches_and_systems_of_options(made, tmp_path):
+    facts = blockkit.block_settings()["facts"] | {"options": {"small": {"search_limit": "7"}}}
+    facts["model"]["small"]["filter"] = "title LIKE 'A%'"
+    text = (made(facts=facts, not_comparable=["data"]) / "rag.md").read_text()
+    assert "**Not comparable with the published values: " in text
+    assert "Paper |" not in text and "| Published | Verdict |" in text
+    cells = text[text.index("## Cells") :]
+    assert "| Say | rag | large | Accuracy ↑ | 0.6667 |" in cells
+    (line,) = (line for line in cells.splitlines() if line.startswith("| Say | rag | large | Accuracy ↑ |"))
+    assert line.endswith("| – | no published value |")
+    stages = [
+        Stage(
+            stage="grade", settings={"bench": bench, "options": {"limit": n}}, code="c", inputs={}, outputs={}
+        )
+        for bench, n in (("find", 5), ("say", 10), ("talk", 10))
+    ]
+    settings = msgspec.convert(blockkit.block_settings(facts=facts), TableSettings)
+    assert markdown_stages.told(stages, settings) == [
+        "## Options\n",
+        "Grading (Find): limit 5.\n",
+        "Grading (Say; Talk): limit 10.\n",
+        "System `small`: filter title LIKE 'A%', search limit 7.\n",
+    ]
+    same = [msgspec.structs.replace(one, settings=one.settings | {"options": {"limit": 5}}) for one in stages]
+    assert markdown_stages.told(same, settings)[1] == "Grading: limit 5.\n"

@@ -229,7 +229,9 @@ def draw_legend(
     ]
     if compared_with(cells, published, settings):
         keys.append(
-            Line2D([], [], linestyle="", marker="D", markersize=4.2, color="white", mec=INK, label="published")
+            Line2D(
+                [], [], linestyle="", marker="D", markersize=4.2, color="white", mec=INK, label="published"
+            )
         )
     figure.legend(
         handles=keys,
