@@ -38,7 +38,7 @@ def of_table(plan: "Plan", run: str, study: str, cells: Iterable[Cell]) -> dict[
 
 
 def served(plan: "Plan", run: str, model: str) -> str:
-    """Return what a model is called by those who serve it, its other names behind; else its name in the run."""
+    """Return what a model is called where it is served, its other names behind; else its name in the run."""
     spec = plan.model(run, model)
     return ", also ".join([spec.served_name or model, *spec.also_named])
 

@@ -1,71 +1,35 @@
+import functools
 import json
-import shutil
 from pathlib import Path
 
 import msgspec
 import pytest
 
 import blockkit
-import make_table
 import tablekit
+from blockkit import table, value
 from remeasure import settings as project
 from remeasure.errors import RemeasureError
 from remeasure.plan import Plan
-from remeasure.records import Stage
 from remeasure.tables import (
     anchors,
     blocks,
     csv_text,
     figure_blocks,
     inputs,
-    markdown_stages,
     protocol,
     published,
 )
-from remeasure.tables.published import Published
-from remeasure.tables.settings import Facts, TableSettings
+from remeasure.tables.settings import Facts
 
 CONFIG = Path(__file__).parents[2] / "config"
-HEADER = ",".join(published.COLUMNS)
-
-
-def value(number, note="", *, metric="accuracy", n=None):
-    return Published(
-        metric=metric,
-        value=number,
-        unit="share",
-        source="page",
-        grader=None,
-        n=n,
-        reader=None,
-        noise=None,
-        note=note,
-    )
-
-
-def table(**changes):
-    return msgspec.convert(blockkit.block_settings(**changes), TableSettings)
 
 
 @pytest.fixture
 def made(tmp_path, monkeypatch):
     """Make the table with two published rows; return the folder of its files."""
     monkeypatch.chdir(tmp_path)
-    rows = [
-        # 0.96 at 2,836 of 3,045 is 0.894 with what is missing as failures (ragbench card, 2.8).
-        "rag,say/rag/small,accuracy,accuracy,0.96,share,p,,4,,,"
-        '"version 0.74.0; coverage: 2836/3045; excluded: x"',
-        'rag,find/search/small,recall@5,recall@5,0.501,share,p,,4,,,"embedder qwen3-embedding-4b"',
-    ]
-    printed = tablekit.put(tmp_path / "published.csv", "\n".join([HEADER, *rows]) + "\n")
-
-    def make(**changes):
-        cells = blockkit.write_inputs(tmp_path)
-        argv = tablekit.table_argv(tmp_path, cells, printed, blockkit.block_settings(**changes))
-        assert make_table.main(argv) == 0
-        return tmp_path / "results/embedded/tables"
-
-    return make
+    return functools.partial(blockkit.make, tmp_path)
 
 
 def test_the_wide_file_has_a_row_per_cell_block_by_block_with_the_published_value_beside_it(made):
@@ -214,7 +178,7 @@ def test_every_published_row_says_how_it_was_made():
 
 
 def test_the_models_of_the_papers_run_are_those_of_the_page_whatever_they_are_served_as():
-    # The page's rows were made with other versions, and with another judge where Qwen3.8 answered: nothing else.
+    # The page's rows have other versions, and another judge where Qwen3.8 answered: nothing else.
     found = Plan(CONFIG).table("paper", "ragbench")
     facts = msgspec.convert(found["facts"], Facts)
     differing = {}
@@ -229,7 +193,7 @@ def test_the_models_of_the_papers_run_are_those_of_the_page_whatever_they_are_se
 
 
 def test_the_papers_systems_are_asked_as_the_pages_configurations_say():
-    # evaluations/configs at e9f6fea: a temperature for FinQA alone; budgets of answers; the judge's temperature.
+    # evaluations/configs at e9f6fea: a temperature for FinQA alone; budgets; the judge's temperature.
     plan = Plan(CONFIG)
     asked = {
         (bench, arm): plan.request("paper", "ragbench", bench, arm, model)
@@ -334,89 +298,3 @@ def test_of_a_system_the_run_says_nothing_of_a_reader_or_of_a_judge_that_was_not
         folder = tmp_path / "results/embedded/ragbench" / place / "small"
         cell = inputs.load_cell(folder / "score.json", folder / "graded.jsonl")
         assert [one.field for one in protocol.differences(cell.score, value(1.0), settings)] == fields
-
-
-def test_a_filter_of_the_run_and_options_that_a_note_names_otherwise_are_reasons(made, tmp_path):
-    made()
-    folder = tmp_path / "results/embedded/ragbench/find/search/small"
-    cell = inputs.load_cell(folder / "score.json", folder / "graded.jsonl")
-    facts = Facts(
-        model={"small": {"embedder": "bge", "filter": "title LIKE 'none%'"}},
-        options={"small": {"search_limit": "7", "max_searches": "5", "chunk_tokens": "256"}},
-    )
-    settings = msgspec.structs.replace(table(), facts=facts)
-    note = "embedder: bge; search_limit: 5; max searches: 5; target: analysis"
-    assert [one.said for one in protocol.differences(cell.score, value(1.0, note), settings)] == [
-        "filter (title LIKE 'none%', published none)",
-        "search limit (7, published 5)",
-        "target (search, published analysis)",
-    ]
-    same = value(1.0, "filter: title LIKE 'none%'")
-    assert protocol.differences(cell.score, same, settings) == []
-
-
-def test_filter_and_options_of_a_run_are_facts_of_its_systems(tmp_path):
-    shutil.copytree(CONFIG, tmp_path / "config")
-    run = """extends: embedded
-title: "Filtered"
-models:
-  builtin: {system: {database: builtin-bge, answerer: evidence-reader, arms: [search, rag],
-    options: {max_searches: 3}}}
-studies:
-  ragbench: {filter: "title LIKE 'A%'", reader: [builtin], compare: []}
-"""
-    tablekit.put(tmp_path / "config/runs/filtered.yaml", run)
-    found = Plan(tmp_path / "config").table("filtered", "ragbench")["facts"]
-    assert found["model"]["builtin"]["filter"] == "title LIKE 'A%'"
-    assert found["options"]["builtin"] == {"max_searches": "3", "chunk_tokens": "256"}
-    assert "filter" not in Plan(CONFIG).table("embedded", "ragbench")["facts"]["model"]["builtin"]
-
-
-def test_reasons_that_all_rows_of_a_block_share_stand_once_above_it(made, tmp_path):
-    made()
-    folder = tmp_path / "results/embedded/ragbench/talk/rag"
-    pair = [
-        inputs.load_cell(folder / name / "score.json", folder / name / "graded.jsonl")
-        for name in blockkit.SYSTEMS
-    ]
-    cells = {cell.key: cell for cell in pair}
-    there = {(*cell.key, "tokens"): value(7461.0, "version 0.77.0", metric="tokens") for cell in pair}
-    (found,) = blocks.texts(cells, there, table(not_comparable=["data", "prompts"]))
-    assert found.common == "All rows differ from the page in: data, prompts."
-    assert [row[-1] for row in found.rows] == [
-        "not, as said above",
-        "not, as said above; also version (haiku.rag 0.101.1, published 0.77.0)",
-    ]
-    # 25 - 7461; a large number has no decimals.
-    assert found.rows[0][3] == "25.000; published 7461; -7436"
-    del there[(*pair[0].key, "tokens")]
-    (found,) = blocks.texts(cells, there, table(not_comparable=["data"]))
-    assert found.common == "" and found.rows[0][-1] == "no published value"
-    assert found.rows[1][-1] == "not because data, version (haiku.rag 0.101.1, published 0.77.0)"
-
-
-def test_pages_say_published_and_name_the_benches_and_systems_of_options(made, tmp_path):
-    facts = blockkit.block_settings()["facts"] | {"options": {"small": {"search_limit": "7"}}}
-    facts["model"]["small"]["filter"] = "title LIKE 'A%'"
-    text = (made(facts=facts, not_comparable=["data"]) / "rag.md").read_text()
-    assert "**Not comparable with the published values: " in text
-    assert "Paper |" not in text and "| Published | Verdict |" in text
-    cells = text[text.index("## Cells") :]
-    assert "| Say | rag | large | Accuracy ↑ | 0.6667 |" in cells
-    (line,) = (line for line in cells.splitlines() if line.startswith("| Say | rag | large | Accuracy ↑ |"))
-    assert line.endswith("| – | no published value |")
-    stages = [
-        Stage(
-            stage="grade", settings={"bench": bench, "options": {"limit": n}}, code="c", inputs={}, outputs={}
-        )
-        for bench, n in (("find", 5), ("say", 10), ("talk", 10))
-    ]
-    settings = msgspec.convert(blockkit.block_settings(facts=facts), TableSettings)
-    assert markdown_stages.told(stages, settings) == [
-        "## Options\n",
-        "Grading (Find): limit 5.\n",
-        "Grading (Say; Talk): limit 10.\n",
-        "System `small`: filter title LIKE 'A%', search limit 7.\n",
-    ]
-    same = [msgspec.structs.replace(one, settings=one.settings | {"options": {"limit": 5}}) for one in stages]
-    assert markdown_stages.told(same, settings)[1] == "Grading: limit 5.\n"

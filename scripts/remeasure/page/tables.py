@@ -32,6 +32,6 @@ def _table(block: BlockText) -> str:
         lines = "".join(f"<li>{visible(line)}</li>" for line in block.anchors)
         aids = f'<p class="faint">{AIDS}</p><ul class="faint">{lines}</ul>'
     return (
-        f'<section class="numbers"><h3>{visible(block.title)}</h3>{common}<table><thead><tr>{head}</tr></thead>'
-        f"<tbody>{rows}</tbody></table>{aids}</section>"
+        f'<section class="numbers"><h3>{visible(block.title)}</h3>{common}'
+        f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{aids}</section>"
     )

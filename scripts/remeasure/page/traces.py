@@ -84,7 +84,7 @@ def _hits(title: str, hits: Sequence[Hit], gold: set[str], titles: Mapping[str, 
     for hit in hits:
         score = [] if hit.score is None else [f"{hit.score:.4g}"]
         text, title_of = " ".join(hit.text.split()), " ".join(titles.get(hit.uri, "").split())
-        begin = (text.removeprefix(title_of).lstrip() if title_of else text)[:160]
+        begin = text.removeprefix(f"{title_of} " if title_of else "")[:160]
         note = ", ".join([*score, *([begin] if begin else [])])
         mark = "yes" if hit.uri in gold else None
         lines.append(ShownLine(text=_named(hit.uri, titles), mark=mark, note=note))

@@ -107,7 +107,7 @@ def _paper(there: Published | None, metric: str, settings: TableSettings) -> str
 
 
 def _verdict(cell: Cell, metric: str, there: Published | None, settings: TableSettings) -> str:
-    """Return what the comparison says; where a table has values, a row without one says that there is none."""
+    """Return what the comparison says; in a table of blocks, also that nothing is published."""
     if there is None and settings.blocks:
         return NOTHING
     return cell_rows.verdict(cell, metric, there, settings).verdict
