@@ -128,9 +128,15 @@ def test_the_axis_reaches_as_far_as_a_published_number_that_is_drawn_on_it():
 
 
 def test_a_difference_is_called_by_its_short_name_in_rows_and_left_out_where_nothing_has_the_metric(made):
-    pair = {"axis": "bench", "first": "say", "second": "talk", "name": "d", "title": "Δ: what it gives"}
+    pair = {
+        "axis": "bench",
+        "first": "say",
+        "second": "talk",
+        "name": "d",
+        "title": "Δ: what it gives to have said it in so many words",
+    }
     text = (made(contrasts=[pair]) / "rag.md").read_text()
-    assert "- Δ: what it gives: Say minus Talk" in text
+    assert "- Δ: what it gives to have said it in so many words: Say minus Talk" in text
     rows = [line for line in text.splitlines() if "| Δ |" in line]
     assert len(rows) == 4 and text.count("what it gives") == 1
     (here,) = (line for line in rows if "| small |" in line and "Tokens" in line)

@@ -16,6 +16,8 @@ from remeasure.tables.markdown_text import (
 )
 from remeasure.tables.settings import TableSettings
 
+LONGEST_NAME = 40
+"""Longer names of differences stand above their table, and their beginnings in its rows."""
 _PLURALS = {"arm": "arms", "model": "models", "bench": "benches"}
 
 
@@ -30,9 +32,11 @@ def _called(contrast: Contrast) -> str | None:
     return contrast.pair.title or contrast.pair.name
 
 
-def _short(contrast: Contrast) -> str:
-    """Return the name of a difference in rows: what stands before the colon of its title."""
-    return (_called(contrast) or "").partition(": ")[0]
+def _in_rows(contrasts: Sequence[Contrast]) -> dict[str, str]:
+    """Return what rows call each difference: of long titles the part before the colon, if that is enough."""
+    full = [called for contrast in contrasts if (called := _called(contrast))]
+    short = {name: name.partition(": ")[0] if len(name) > LONGEST_NAME else name for name in full}
+    return short if len(set(short.values())) == len(short) else {name: name for name in full}
 
 
 def _has_pairs(contrast: Contrast) -> bool:
@@ -53,11 +57,11 @@ def contrast_table(contrasts: Sequence[Contrast], axis: str, settings: TableSett
     fixed = [name for name in axes_of(settings) if name != axis]
     several = len(settings.metrics) > 1
     walds = shows_wald(contrasts)
-    named = all(_called(contrast) for contrast in contrasts)
+    named, names = all(_called(contrast) for contrast in contrasts), _in_rows(contrasts)
     rows = [
         [
             *titles(contrast.first, fixed, settings),
-            *([_short(contrast)] if named else _sides(contrast, settings)),
+            *([names[_called(contrast) or ""]] if named else _sides(contrast, settings)),
             *([settings.metric(contrast.metric).directed] if several else []),
             points(contrast.published.difference, contrast.metric, settings),
             span(contrast.published.interval, contrast.metric, settings),
