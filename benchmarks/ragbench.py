@@ -261,9 +261,10 @@ def main() -> int:
         compare_measures(args.peers)
     if not args.haiku:
         return 0
-    pieces = list(SYSTEMS)[1]
+    pieces, docling = list(SYSTEMS)[1:]
     with embedder(args.sources) as known:
-        real = compare(args, "The embedder as it is", list(SYSTEMS), 1, 1, known)
+        real = compare(args, "The embedder as it is", ["builtin", pieces], 1, args.rounds, known)
+        compare(args, "… and haiku.rag's own converter", ["builtin", docling], 1, 1, known)
         known.remembers = True
         own = compare(args, "An embedder that answers at once", ["builtin", pieces], 1, args.rounds, known)
         compare(args, "… and copies of the documents", ["builtin", pieces], args.copies, args.rounds, known)
