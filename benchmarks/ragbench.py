@@ -8,8 +8,10 @@ way of a server that knows all answers, so that what is left is the systems' own
     uv venv /tmp/peers && uv pip install -p /tmp/peers -r benchmarks/ragbench_requirements.txt
     .venv/bin/python benchmarks/ragbench.py --haiku /tmp/haiku/bin/python --peers /tmp/peers/bin/python
 
-Ends with 1 where the built-in system is less than twice as fast at ingesting as haiku.rag with its own
-converter, less than 1.5 times at searching, or worse in nDCG@10.
+Ends with 1 where a target is missed: the built-in system is to be twice as fast at ingesting as haiku.rag
+given the same pieces, 1.5 times at searching one query after the other, and not worse in nDCG@10. All of them
+are held against one protocol, which the last lines name: the embedder as it is (``--gate real``), or one that
+answers at once (``--gate own``).
 """
 
 import argparse
@@ -35,6 +37,12 @@ from remeasure.rag import measures  # noqa: E402
 
 DATA = ROOT / "config" / "data" / "clapnq_mini"
 CHUNK_TOKENS, LIMIT = 256, 10
+TARGETS = {"documents/s": 2.0, "queries/s, one by one": 1.5, "nDCG@10": 1.0}
+"""How many times the built-in system is to be what haiku.rag is, given the same pieces."""
+GATES = {
+    "real": "the embedder as it is, equal pieces",
+    "own": "an embedder that answers at once, equal pieces",
+}
 SYSTEMS = {
     "builtin": {},
     "haiku.rag, pieces": {"chunking": "own"},
@@ -226,6 +234,15 @@ def compare_measures(peers: str, n: int = 10_000) -> None:
             print(f"| {package} | {min(told['from_lists']):.3f} | {min(told['alone']):.3f} | {apart:.1e} |")
 
 
+def missed(ratios: dict[str, float], gate: str) -> list[str]:
+    """Return a sentence for every target that is missed under a protocol."""
+    return [
+        f"not met ({GATES[gate]}): {column} x {ratios[column]:.2f}, target x {target:g}"
+        for column, target in TARGETS.items()
+        if ratios[column] < target
+    ]
+
+
 def main() -> int:
     """Compare and print."""
     parser = argparse.ArgumentParser(
@@ -238,6 +255,7 @@ def main() -> int:
     parser.add_argument("--sources", type=Path, default=ROOT / "results" / "sources", help="the weights")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--copies", type=int, default=10, help="of every passage, in the last table")
+    parser.add_argument("--gate", choices=GATES, default="real", help="what the exit status is held against")
     args = parser.parse_args()
     if args.peers:
         compare_measures(args.peers)
@@ -245,12 +263,14 @@ def main() -> int:
         return 0
     pieces, docling = list(SYSTEMS)[1:]
     with embedder(args.sources) as known:
-        real = compare(args, "The embedder as it is", list(SYSTEMS), 1, 1, known)
+        real = compare(args, "The embedder as it is", ["builtin", pieces], 1, args.rounds, known)
+        compare(args, "… and haiku.rag's own converter", ["builtin", docling], 1, 1, known)
         known.remembers = True
         own = compare(args, "An embedder that answers at once", ["builtin", pieces], 1, args.rounds, known)
         compare(args, "… and copies of the documents", ["builtin", pieces], args.copies, args.rounds, known)
-    good = real[docling]["documents/s"] >= 2 and own[pieces]["queries/s, one by one"] >= 1.5
-    return int(not (good and own[pieces]["nDCG@10"] >= 1 and real[docling]["nDCG@10"] >= 1))
+    lost = missed({"real": real, "own": own}[args.gate][pieces], args.gate)
+    print("\n" + ("\n".join(lost) or f"all targets are met ({GATES[args.gate]})"))
+    return int(bool(lost))
 
 
 if __name__ == "__main__":

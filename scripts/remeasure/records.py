@@ -346,11 +346,13 @@ class ShownLine(Record, kw_only=True):
     """Why, or a number."""
 
 
-class Shown(Record, kw_only=True):
+class Shown(Record, kw_only=True, omit_defaults=True):
     """Such lines under a title."""
 
     title: str
     lines: tuple[ShownLine, ...]
+    numbered: bool = True
+    """Whether their order means something."""
 
 
 class Mark(Record, kw_only=True):

@@ -1,3 +1,4 @@
+import functools
 import json
 from pathlib import Path
 
@@ -5,56 +6,30 @@ import msgspec
 import pytest
 
 import blockkit
-import make_table
 import tablekit
+from blockkit import table, value
 from remeasure import settings as project
 from remeasure.errors import RemeasureError
 from remeasure.plan import Plan
-from remeasure.tables import anchors, blocks, csv_text, figure_blocks, inputs, protocol, published
-from remeasure.tables.published import Published
-from remeasure.tables.settings import Facts, TableSettings
+from remeasure.tables import (
+    anchors,
+    blocks,
+    csv_text,
+    figure_blocks,
+    inputs,
+    protocol,
+    published,
+)
+from remeasure.tables.settings import Facts
 
 CONFIG = Path(__file__).parents[2] / "config"
-HEADER = ",".join(published.COLUMNS)
-
-
-def value(number, note="", *, metric="accuracy", n=None):
-    return Published(
-        metric=metric,
-        value=number,
-        unit="share",
-        source="page",
-        grader=None,
-        n=n,
-        reader=None,
-        noise=None,
-        note=note,
-    )
-
-
-def table(**changes):
-    return msgspec.convert(blockkit.block_settings(**changes), TableSettings)
 
 
 @pytest.fixture
 def made(tmp_path, monkeypatch):
     """Make the table with two published rows; return the folder of its files."""
     monkeypatch.chdir(tmp_path)
-    rows = [
-        # 0.96 at 2,836 of 3,045 is 0.894 with what is missing as failures (ragbench card, 2.8).
-        "rag,say/rag/small,accuracy,accuracy,0.96,share,p,,4,,,"
-        '"version 0.74.0; coverage: 2836/3045; excluded: x"',
-        'rag,find/search/small,recall@5,recall@5,0.501,share,p,,4,,,"embedder qwen3-embedding-4b"',
-    ]
-    printed = tablekit.put(tmp_path / "published.csv", "\n".join([HEADER, *rows]) + "\n")
-
-    def make(**changes):
-        cells = blockkit.write_inputs(tmp_path)
-        argv = tablekit.table_argv(tmp_path, cells, printed, blockkit.block_settings(**changes))
-        assert make_table.main(argv) == 0
-        return tmp_path / "results/embedded/tables"
-
-    return make
+    return functools.partial(blockkit.make, tmp_path)
 
 
 def test_the_wide_file_has_a_row_per_cell_block_by_block_with_the_published_value_beside_it(made):

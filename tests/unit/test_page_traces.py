@@ -9,7 +9,20 @@ from remeasure import jsonl
 from remeasure.page import traces
 from remeasure.page.boxes import boxes
 from remeasure.page.tables import tables
-from remeasure.records import Document, Graded, Hit, Item, Reading, Request, Response, Trace, Turn, Usage
+from remeasure.records import (
+    Document,
+    Graded,
+    Hit,
+    Item,
+    Reading,
+    Request,
+    Response,
+    Shown,
+    ShownLine,
+    Trace,
+    Turn,
+    Usage,
+)
 from remeasure.tables.block_text import BlockText
 
 TURNS = [
@@ -67,8 +80,9 @@ def shown(found):
 def test_hits_have_title_uri_rank_score_and_whether_they_are_gold():
     found = shown(traces.boxes_of(ITEM, answer(), {"u1": "Ada", "u3": "u3"}))
     assert found["Hits: chunks"] == [("u3", None, "0.0325, Some text"), ("Ada · u1", "yes", "")]
+    # That u1 is gold and found says its tick.
     assert found["Hits: documents"] == [("u3", None, "")]
-    assert found["Gold documents"] == [("Ada · u1", "yes", ""), ("u2", "no", "not found")]
+    assert found["Gold documents"] == [("u2", "no", "not found")]
     assert found["Citations: grounded"] == [("Ada · u1", "yes", "")]
     assert found["Found by its searches"] == [("u3", None, ""), ("Ada · u1", "yes", "")]
 
@@ -114,7 +128,7 @@ def test_the_judges_reason_is_shown_and_a_reply_that_is_none_as_it_is():
     assert shown(traces.judged_boxes("c1-2", replies)) == {
         "What the judge replied": [
             ("Same year.", "yes", "pass"),
-            ("It answers.", "no", "refusal, fail"),
+            ("It answers.", None, "refusal: no"),
         ]
     }
     for text in ("It is right.", "{" * 3000, '{"pass": "yes"}', "[1]"):
@@ -174,3 +188,37 @@ def test_replies_of_a_cell_that_is_not_there_are_one_line(tmp_path, capsys):
     argv += ["--judged", "b/judge/responses.jsonl", "--table", "t", "--out", str(tmp_path / "p")]
     assert make_page.main(argv) == 2
     assert "--judged b/judge/responses.jsonl: belongs to none of the cells" in capsys.readouterr().err
+
+
+def test_hits_of_a_search_stand_once_and_snippets_do_not_begin_with_the_title():
+    hits = [Hit(uri="u1", chunk="a", text="Ada  Lovelace\nShe wrote."), Hit(uri="u1", chunk="b", text="x")]
+    more = (hits[0], Hit(uri="u9", chunk="c"))
+    response = answer(text="u1", trace=Trace(found=tuple(hits), found_documents=more, seconds=0.5))
+    found = traces.boxes_of(ITEM, response, {"u1": "Ada Lovelace"})
+    assert shown(found) == {
+        "Hits: chunks": [("Ada Lovelace · u1", "yes", "She wrote."), ("Ada Lovelace · u1", "yes", "x")],
+        "Further documents, up to the limit (strict)": [("u9", None, "")],
+        "Gold documents": [("u2", "no", "not found")],
+        "Tools, requests, time": [("0.50 s", None, "")],
+    }
+    assert traces.is_list_of_hits(response)
+    assert not traces.is_list_of_hits(answer(text="u1\nIn 1815."))
+    # Times and costs have no ranks.
+    text = boxes(found)
+    assert (text.count("<ol>"), text.count("<ul>")) == (3, 1)
+
+
+def test_what_the_judge_replied_stands_once():
+    line = ShownLine(text="Same year.", mark="yes")
+    grader = (Shown(title="Judge", lines=(line,)), Shown(title="Gold", lines=(ShownLine(text="1815"),)))
+    replied = traces.judged_boxes("c1-2", {"c1-2": answer(text='{"reason": "Same year.", "pass": true}')})
+    assert [box.title for box in traces.without_replies(grader, replied)] == ["Gold"]
+    assert traces.without_replies(grader, ()) == grader
+
+
+def test_a_number_of_a_block_has_what_is_published_below_it_and_shared_reasons_stand_above():
+    row = ("Say; now", "0.41; published 0.83; -0.42")
+    block = BlockText(title="A", header=("Bench", "R@5"), n_text=1, rows=(row,), common="All rows differ.")
+    (text,) = tables([block])
+    assert "<td>Say; now</td><td>0.41<br><small>published 0.83</small><br><small>-0.42</small></td>" in text
+    assert text.index("All rows differ.") < text.index("<table>")

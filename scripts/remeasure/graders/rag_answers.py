@@ -168,7 +168,7 @@ def _reading(item: Item, case: Case, outcome: Outcome, refusal: Said | None) -> 
 def _shown(said: Said, refusal: Said | None) -> tuple[Shown, ...]:
     lines = [Shown(title="Judge", lines=(said.shown(),))]
     if refusal is not None:
-        lines.append(Shown(title="Judge: does it decline?", lines=(refusal.shown(),)))
+        lines.append(Shown(title="Judge: does it decline?", lines=(refusal.shown(is_verdict=False),)))
     return tuple(lines)
 
 

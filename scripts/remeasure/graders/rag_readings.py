@@ -23,11 +23,14 @@ class Said:
     problem: str | None = None
     """``judge_failed`` or ``judge_unreadable``; null where it says yes or no."""
 
-    def shown(self) -> ShownLine:
-        """Return it as a line of the page."""
+    def shown(self, *, is_verdict: bool = True) -> ShownLine:
+        """Return it as a line of the page; a yes or no that makes no answer good or bad is told in words."""
         if self.problem is not None:
             return ShownLine(text=self.reason, note=self.problem.replace("_", " "))
-        return ShownLine(text=self.reason, mark="yes" if self.passed else "no")
+        word = "yes" if self.passed else "no"
+        if not is_verdict:
+            return ShownLine(text=self.reason, note=word)
+        return ShownLine(text=self.reason, mark=word)
 
 
 def said_by(reply: Response | None) -> Said:

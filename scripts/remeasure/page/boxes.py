@@ -19,10 +19,11 @@ def boxes(shown: Sequence[Shown]) -> str:
 
 
 def _box(box: Shown) -> str:
-    lines = "".join(map(_line, box.lines[:MAX_LINES]))
+    lines = "".join(_line(line, box.numbered) for line in box.lines[:MAX_LINES])
+    kind = "ol" if box.numbered else "ul"
     more = len(box.lines) - MAX_LINES
     rest = f'<p class="faint">… {more:,} more lines</p>' if more > 0 else ""
-    listed = f"<ol>{lines}</ol>{rest}" if box.lines else '<p class="faint">nothing</p>'
+    listed = f"<{kind}>{lines}</{kind}>{rest}" if box.lines else '<p class="faint">nothing</p>'
     title = visible(box.title[:LONGEST_LINE])
     if len(box.lines) <= MAX_OPEN:
         return f"<div><h4>{title}</h4>{listed}</div>"
@@ -31,9 +32,11 @@ def _box(box: Shown) -> str:
     return f"<div><details><summary>{said}</summary><div>{listed}</div></details></div>"
 
 
-def _line(line: ShownLine) -> str:
+def _line(line: ShownLine, numbered: bool) -> str:
     glyph, word = _MARKS[line.mark]
     note = f" <small>{visible(line.note[:LONGEST_LINE])}</small>" if line.note else ""
     text = line.text if len(line.text) <= LONGEST_LINE else line.text[: LONGEST_LINE - 1] + "…"
+    if line.mark is None and not numbered:
+        glyph = "·"
     mark = f'<b role="img" aria-label="{word}">{glyph}</b>'
     return f'<li class="{line.mark or "neither"}">{mark}<span><bdi>{visible(text)}</bdi>{note}</span></li>'

@@ -12,7 +12,7 @@ from remeasure.page.boxes import boxes
 from remeasure.page.escaping import marked, plain, visible
 from remeasure.page.style import STYLE
 from remeasure.page.tables import tables
-from remeasure.page.traces import reference_conversation
+from remeasure.page.traces import is_list_of_hits, reference_conversation, without_replies
 from remeasure.records import Graded, Item, Mark, Reading, Response
 from remeasure.records import Shown as Box
 from remeasure.tables.block_text import BlockText
@@ -65,7 +65,7 @@ class BenchPart(Struct, frozen=True):
 
 def _answer(response: Response, marks: Sequence[Mark], n_readings: int) -> str:
     state = _state(response)
-    if response.text is None or not response.text.strip():
+    if response.text is None or not response.text.strip() or is_list_of_hits(response):
         return state
     return state + f"<p>{marked(response.text, marks, n_readings)}</p>"
 
@@ -200,7 +200,7 @@ def _cell(unit: UnitPart, row: int, same: Mapping[tuple[int, int], str], headlin
         given = prompt.details(cell.prompts[column], item, same.get((row, column))) if cell.prompts else ""
         said = _answer(response, marks, 2 + len(cell.graded.also))
         columns.append(f"{which}{given}{said}")
-    below = boxes((*cell.graded.shown, *cell.traced))
+    below = boxes((*without_replies(cell.graded.shown, cell.traced), *cell.traced))
     if below and not several:
         columns = [f'<div class="beside"><div>{columns[0]}</div>{below}</div>']
         below = ""

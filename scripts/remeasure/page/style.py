@@ -39,16 +39,18 @@ details > div { color: var(--ink); background: var(--well); border-radius: 6px; 
 .boxes { display: flex; flex-wrap: wrap; gap: .4rem 1.6rem; font-size: .92em; }
 .boxes > div { flex: 1 1 19rem; min-width: 0; }
 .boxes h4 { margin: .2rem 0; font-size: 1em; font-weight: 600; }
-.boxes ol { margin: 0; padding-left: 0; list-style: none; counter-reset: line; }
+.boxes ol, .boxes ul { margin: 0; padding-left: 0; list-style: none; counter-reset: line; }
 .boxes li { display: grid; grid-template-columns: 1.7rem 1.1rem 1fr; counter-increment: line; }
 .boxes li::before { content: counter(line); color: var(--faint); font-size: .85em; }
+.boxes ul li { grid-template-columns: 1.1rem 1fr; } .boxes ul li::before { content: none; }
 .boxes li b { font-weight: 700; } .boxes .neither b { color: var(--faint); font-weight: normal; }
 .boxes li small { color: var(--faint); }
 .beside { display: flex; flex-wrap: wrap; gap: .4rem 2rem; } .beside > div { flex: 1 1 22rem; min-width: 0; }
 .beside .boxes { align-content: flex-start; }
 .numbers { content-visibility: visible; } .numbers table { table-layout: auto; font-size: .88em; }
-.numbers th, .numbers td { overflow-wrap: normal; padding-right: .9rem; min-width: 4.5rem; }
-.numbers th { font-weight: 600; } .numbers td:last-child { min-width: 20rem; }
+.numbers th, .numbers td { overflow-wrap: normal; padding-right: .7rem; min-width: 3.6rem; }
+.numbers th { font-weight: 600; } .numbers td:last-child { min-width: 9rem; }
+.numbers small { color: var(--faint); font-size: .92em; }
 .numbers ul { font-size: .88em; margin: .2rem 0; padding-left: 1.2rem; }
 nav { font-size: .88em; line-height: 1.9; } nav a { margin-right: .7em; color: var(--faint); }
 nav a.bad { color: var(--bad); }

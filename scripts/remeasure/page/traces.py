@@ -14,6 +14,7 @@ from remeasure.text import strip_thinking
 LONGEST_REPLY = 200_000
 """Characters of a judge's reply that are looked into."""
 LONGEST_TURN = 2000
+REPLIED = "What the judge replied"
 
 
 def uris_of(item: Item, response: Response) -> Iterator[str]:
@@ -46,14 +47,20 @@ def boxes_of(item: Item, response: Response, titles: Mapping[str, str]) -> tuple
     found = [_conversation(trace)] if trace.before else []
     if trace.found or trace.found_documents:
         found.append(_hits("Hits: chunks", trace.found, gold, titles))
-        if [hit.uri for hit in trace.found] != [hit.uri for hit in trace.found_documents]:
+        known = list(dict.fromkeys(hit.uri for hit in trace.found))
+        if [hit.uri for hit in trace.found_documents[: len(known)]] != known:
             found.append(_hits("Hits: documents", trace.found_documents, gold, titles))
+        elif rest := trace.found_documents[len(known) :]:
+            found.append(_hits("Further documents, up to the limit (strict)", rest, gold, titles))
     if item.relevant:
         reached = {hit.uri for hit in (*trace.found, *trace.found_documents)} | {
             *trace.cited,
             *trace.searched,
         }
-        found.append(_gold(item.relevant, reached, titles))
+        # Hits have a tick where they are gold: of a search only what it did not find is left to say.
+        is_search = bool(trace.found or trace.found_documents)
+        told = [uri for uri in item.relevant if not (is_search and uri in reached)]
+        found += [_gold(told, reached, titles)] if told else []
     if trace.cited or trace.citation_status is not None:
         status = f": {trace.citation_status}" if trace.citation_status else ""
         found.append(Shown(title=f"Citations{status}", lines=tuple(_lines(trace.cited, gold, titles))))
@@ -76,7 +83,8 @@ def _hits(title: str, hits: Sequence[Hit], gold: set[str], titles: Mapping[str, 
     lines = []
     for hit in hits:
         score = [] if hit.score is None else [f"{hit.score:.4g}"]
-        begin = " ".join(hit.text.split())[:160]
+        text, title_of = " ".join(hit.text.split()), " ".join(titles.get(hit.uri, "").split())
+        begin = text.removeprefix(f"{title_of} " if title_of else "")[:160]
         note = ", ".join([*score, *([begin] if begin else [])])
         mark = "yes" if hit.uri in gold else None
         lines.append(ShownLine(text=_named(hit.uri, titles), mark=mark, note=note))
@@ -109,7 +117,22 @@ def _work(trace: Trace) -> Shown:
         n_out = sum(one.output_tokens for one in trace.requests)
         told.append(f"{len(trace.requests):,} requests, {n_in:,} tokens in, {n_out:,} tokens out")
     told.append(f"{trace.seconds:.2f} s")
-    return Shown(title="Tools, requests, time", lines=tuple(ShownLine(text=line) for line in told))
+    lines = tuple(ShownLine(text=line) for line in told)
+    return Shown(title="Tools, requests, time", lines=lines, numbered=False)
+
+
+def is_list_of_hits(response: Response) -> bool:
+    """Say whether an answer is only the uris of its hits, which stand in a box of their own."""
+    if response.trace is UNSET or not response.trace.found:
+        return False
+    named = {hit.uri for hit in response.trace.found}
+    return all(line in named for line in (response.text or "").split("\n"))
+
+
+def without_replies(shown: Sequence[Shown], replies: Sequence[Shown]) -> tuple[Shown, ...]:
+    """Return the boxes of a grader without those that say only what the judge's replies say."""
+    said = {line.text for box in replies if box.title == REPLIED for line in box.lines}
+    return tuple(box for box in shown if not box.lines or any(line.text not in said for line in box.lines))
 
 
 def reference_conversation(item: Item) -> str:
@@ -136,11 +159,14 @@ def judged_boxes(item_id: str, replies: Mapping[str, Response]) -> tuple[Shown, 
         head, _, name = custom_id.partition("--")
         if custom_id == item_id or (head == item_id and name):
             lines.append(_reply(reply, name))
-    return (Shown(title="What the judge replied", lines=tuple(lines)),) if lines else ()
+    return (Shown(title=REPLIED, lines=tuple(lines), numbered=False),) if lines else ()
 
 
 def _reply(reply: Response, name: str) -> ShownLine:
-    """Return a reply in a line: the reason of a structured verdict, else its text as it is."""
+    """Return a reply in a line: the reason of a structured verdict, else its text as it is.
+
+    What it says to a further question makes no answer good or bad, and has no mark.
+    """
     text = strip_thinking(reply.text or "")[0].strip()
     about = [name] if name else []
     if reply.status != "answered":
@@ -149,6 +175,8 @@ def _reply(reply: Response, name: str) -> ShownLine:
     if found is not None and isinstance(found.get("pass"), bool):
         reason = found.get("reason")
         said = reason if isinstance(reason, str) and reason.strip() else "no reason"
+        if name:
+            return ShownLine(text=said, note=f"{name}: {'yes' if found['pass'] else 'no'}")
         about.append("pass" if found["pass"] else "fail")
         return ShownLine(text=said, mark="yes" if found["pass"] else "no", note=", ".join(about))
     return ShownLine(text=text or "no text", note=", ".join(about))

@@ -11,5 +11,7 @@ class BlockText(Record, kw_only=True):
     n_text: int
     """So many columns at the left are words; the others are numbers."""
     rows: tuple[tuple[str, ...], ...]
+    common: str = ""
+    """What all rows share of why they are not comparable; stands above them."""
     anchors: tuple[str, ...] = ()
     """A sentence for each."""

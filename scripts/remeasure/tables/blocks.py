@@ -40,6 +40,8 @@ class Row(NamedTuple):
     """``COMPARABLE``, ``NOT`` or ``NOTHING``."""
     reason: str
     """Which numbers lie within, or in what the two differ; empty where nothing is published."""
+    differs: tuple[str, ...] = ()
+    """In what the two differ, one by one."""
 
 
 def counts(cell: Cell) -> Counts:
@@ -62,32 +64,43 @@ def rows(block: BlockPlan, cells: Cells, published: Printed, settings: TableSett
         known = [key for key in keys if key is not None]
         if known:
             cell = cells[known[0].cell]
-            comparable, reason = judged(cell, [key.metric for key in known], published, settings)
-            found.append(Row(cell.key, tuple(key.metric for key in known), counts(cell), comparable, reason))
+            metrics = [key.metric for key in known]
+            comparable, reason = judged(cell, metrics, published, settings)
+            differs = tuple(one.said for one in _differing(cell, metrics, published, settings))
+            found.append(Row(cell.key, tuple(metrics), counts(cell), comparable, reason, differs))
     return found
 
 
 def judged(cell: Cell, metrics: list[str], published: Printed, settings: TableSettings) -> tuple[str, str]:
     """Say whether a row may be compared with what is published, and how it then stands or why not."""
-    there = {
-        metric: value
-        for metric in metrics
-        if (value := published.get(NumberKey(*cell.key, metric))) is not None
-    }
+    there = _published(cell, metrics, published)
     if not there:
         return NOTHING, ""
-    differ = {
-        one.field: one
-        for value in there.values()
-        for one in reversed(protocol.differences(cell.score, value, settings))
-    }
+    differ = _differing(cell, metrics, published, settings)
     if differ:
-        return NOT, ", ".join(differ[name].said for name in sorted(differ))
+        return NOT, ", ".join(one.said for one in differ)
     verdicts = [
         f"{settings.metric(metric).title} {cell_rows.verdict(cell, metric, value, settings).verdict}"
         for metric, value in there.items()
     ]
     return COMPARABLE, ", ".join(verdicts)
+
+
+def _published(cell: Cell, metrics: list[str], published: Printed) -> dict[str, Published]:
+    keys = {metric: NumberKey(*cell.key, metric) for metric in metrics}
+    return {metric: published[key] for metric, key in keys.items() if key in published}
+
+
+def _differing(
+    cell: Cell, metrics: list[str], published: Printed, settings: TableSettings
+) -> list[protocol.Difference]:
+    """Return in what a row differs from its published values, each field once, sorted by name."""
+    found = {
+        one.field: one
+        for value in _published(cell, metrics, published).values()
+        for one in reversed(protocol.differences(cell.score, value, settings))
+    }
+    return [found[name] for name in sorted(found)]
 
 
 # -- the wide file -----------------------------------------------------------------------------------------
@@ -184,15 +197,13 @@ def _text(
     axes += ["arm"] if len({row.key.arm for row in found}) > 1 else []
     axes += ["model"] if "model" in settings.open_axes or "model" in settings.row_axes else []
     metrics = [name for name in block.metrics if any(name in row.metrics for row in found)]
+    common = _common(found)
     lines = []
     for row in found:
         values = [_beside(row, name, cells, published, settings) for name in metrics]
         values[0] += marks.get(row.key, "")
         names = [settings.title_of(axis, getattr(row.key, axis)) for axis in axes]
-        said = f"{row.comparable} {row.reason}" if row.comparable == NOT else row.comparable
-        if row.comparable == COMPARABLE:
-            said = f"{COMPARABLE}: {row.reason}"
-        lines.append((*names, *values, _of(row.counts), said))
+        lines.append((*names, *values, _of(row.counts), _said(row, common)))
     titles = [settings.metric(name).directed for name in metrics]
     header = (*(axis.capitalize() for axis in axes), *titles, "Scored", "Comparable")
     return BlockText(
@@ -200,8 +211,34 @@ def _text(
         header=header,
         n_text=len(axes),
         rows=tuple(lines),
+        common=_common_sentence(found, common),
         anchors=tuple(_anchors(block, metrics, found, settings)),
     )
+
+
+def _common(found: list[Row]) -> list[str]:
+    """Return the reasons that all rows with a published value share; nothing where there is one such row."""
+    first, *rest = [row for row in found if row.comparable != NOTHING] or [None]
+    return [one for one in first.differs if all(one in row.differs for row in rest)] if rest else []
+
+
+def _common_sentence(found: list[Row], common: list[str]) -> str:
+    if not common:
+        return ""
+    which = "All rows" if all(row.comparable == NOT for row in found) else "All rows with a published value"
+    return f"{which} differ from the page in: {', '.join(common)}."
+
+
+def _said(row: Row, common: list[str]) -> str:
+    """Return whether a row is comparable, with the reasons that are its own."""
+    if row.comparable == COMPARABLE:
+        return f"{COMPARABLE}: {row.reason}"
+    if row.comparable == NOTHING:
+        return NOTHING
+    own = [one for one in row.differs if one not in common]
+    if not common:
+        return f"{NOT} {', '.join(own)}"
+    return "not, as said above" + (f"; also {', '.join(own)}" if own else "")
 
 
 def _of(counts: Counts) -> str:
@@ -216,20 +253,19 @@ def _beside(row: Row, metric: str, cells: Cells, published: Printed, settings: T
     if metric not in row.metrics:
         return "–"
     cell = cells[row.key]
-    text = wide.printed(cell, metric, settings) or "none graded"
+    text = wide.rounded(cell, metric, settings) or "none graded"
     if settings.metric(metric).shows_n:
         text += f" (n {cell.score.metrics[metric].published.n:,})"
     there = published.get(NumberKey(*row.key, metric))
     if there is None:
         return text
-    places = settings.decimals_of(metric)
     least = protocol.lower_bound(there, metric, settings)
-    text += f"; published {decimals(there.value, places)}"
-    text += "" if least is None else f", at least {decimals(least, places)}"
+    text += f"; published {settings.rounded_scaled(there.value, metric)}"
+    text += "" if least is None else f", at least {settings.rounded_scaled(least, metric)}"
     value = cell.score.metrics[metric].published.value
     if value is None:
         return text
-    difference = decimals(value * settings.factor_of(metric) - there.value, places) or ""
+    difference = settings.rounded_scaled(value * settings.factor_of(metric) - there.value, metric)
     return f"{text}; {difference if difference.startswith('-') else f'+{difference}'}"
 
 

@@ -24,11 +24,12 @@ def comparability(
             for field in cell_rows.differing(cells[key.cell].score, there, settings)
         }
     )
+    there = "published values" if settings.blocks else "paper"
     if settings.not_comparable:
         differs = ", ".join(fields or sorted(settings.not_comparable))
-        return f"Not comparable with the paper: {settings.run_title}", f"(differs in {differs})."
+        return f"Not comparable with the {there}: {settings.run_title}", f"(differs in {differs})."
     if not published:
         return "There is no published value to compare with.", ""
     if fields:
-        return f"Some cells are not comparable with the paper; they differ in {', '.join(fields)}.", ""
-    return "The protocol fields on record are those of the paper.", ""
+        return f"Some cells are not comparable with the {there}; they differ in {', '.join(fields)}.", ""
+    return f"The protocol fields on record are those of the {there}.", ""

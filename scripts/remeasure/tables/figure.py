@@ -36,7 +36,8 @@ def summary(cells: Cells, settings: TableSettings) -> str:
 
 def _subtitle(settings: TableSettings, warning: str | None) -> str:
     text = f"Run {settings.run}: {settings.run_title}; {settings.unit}"
-    text += "; not comparable with the paper's values" if settings.not_comparable else ""
+    theirs = "published values" if settings.blocks else "paper's values"
+    text += f"; not comparable with the {theirs}" if settings.not_comparable else ""
     return text if warning is None else f"{warning} {text}"
 
 

@@ -140,7 +140,9 @@ def _legend(figure: Any, cells: Cells, published: Printed, settings: TableSettin
     keys.append(Line2D([], [], color=INK, marker="_", markersize=5, label="95 % interval"))
     if compared_with(cells, published, settings):
         keys.append(
-            Line2D([], [], linestyle="", marker="D", markersize=4.5, color="white", mec=INK, label="paper")
+            Line2D(
+                [], [], linestyle="", marker="D", markersize=4.5, color="white", mec=INK, label="published"
+            )
         )
     figure.legend(
         handles=keys,

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from msgspec import structs
 
 from remeasure.tables import figure_points, wide
-from remeasure.tables.figure_points import GAP_IN, WIDTH_IN
+from remeasure.tables.figure_points import ALL, GAP_IN, WIDTH_IN
 from remeasure.tables.figure_style import FAINT, GRID, INK, LEFT_IN, plain
 from remeasure.tables.inputs import Cell
 from remeasure.tables.published import Published
@@ -88,10 +88,10 @@ def draw(figure: Any, cells: Cells, published: Printed, settings: TableSettings,
             color=INK,
             va="center",
         )
-        figure_points.draw_panels(figure, one.cells, published, one.settings, at + TITLE_IN - 0.28)
+        figure_points.draw_panels(figure, one.cells, published, one.settings, at + TITLE_IN - 0.28, ALL)
         at += one.height_in
     figure_points.draw_foot(figure, cells, settings)
-    figure_points.draw_legend(figure, cells, published, settings, down_in)
+    figure_points.draw_legend(figure, cells, published, settings, down_in, ALL)
 
 
 def _rule(figure: Any, edges: list[float], height: float) -> None:
@@ -107,7 +107,7 @@ def summary(cells: Cells, settings: TableSettings) -> str:
         for row in one.settings.rows:
             values = [
                 f"{one.settings.metric(key.metric).title} "
-                f"{wide.printed(one.cells[key.cell], key.metric, settings) or 'none graded'}"
+                f"{wide.rounded(one.cells[key.cell], key.metric, settings) or 'none graded'}"
                 for column in one.settings.columns
                 if (key := wide.number_at(one.cells, row, column, one.settings))
             ]

@@ -41,6 +41,20 @@ NAME_PT = 8.0
 FOOT_PT = 7.5
 
 
+NOT_COMPARABLE = {"color": "none", "markerfacecolor": "none", "mec": "#8A8A8A", "mew": 1.0}
+
+
+class Marks(NamedTuple):
+    """How published values are drawn."""
+
+    shows_all: bool = False
+    """Whether also those that are not comparable."""
+    comparable: Mapping[str, Any] = {"color": "white", "mec": INK}
+
+
+COMPARABLE, ALL = Marks(), Marks(True, {"color": INK, "mec": INK})
+
+
 class Size(NamedTuple):
     """What the picture's height is made of, in inches."""
 
@@ -130,7 +144,7 @@ def _point(axes: Any, place: int, cell: Cell, key: NumberKey, settings: TableSet
         axes.plot(
             number.value * factor, place, marker="o", markersize=4.4, color=colour, clip_on=False, zorder=5
         )
-    text = wide.printed(cell, key.metric, settings) or "–"
+    text = wide.rounded(cell, key.metric, settings) or "–"
     _beside(axes, place, 40, text, "right", 8.2, INK)
     others = "" if strict.n == number.n else f", {strict.n:,}"
     _beside(axes, place, 44, f"n {number.n:,}{others}", "left", 6.8, FAINT)
@@ -151,10 +165,24 @@ def _beside(axes: Any, place: int, right_pt: float, text: str, ha: str, size_pt:
     )
 
 
+def _diamond(axes: Any, place: int, value: float, comparable: bool, marks: Marks) -> None:
+    """Draw a published value: filled where it may be compared with ours, hollow and grey where not."""
+    if comparable or marks.shows_all:
+        colours = marks.comparable if comparable else NOT_COMPARABLE
+        axes.plot(value, place, marker="D", markersize=4.2, clip_on=False, zorder=6, **colours)
+
+
 def _panel(
-    axes: Any, column: Place, title: Sequence[str], cells: Cells, published: Printed, settings: TableSettings
+    axes: Any,
+    column: Place,
+    title: Sequence[str],
+    cells: Cells,
+    published: Printed,
+    settings: TableSettings,
+    marks: Marks,
 ) -> None:
     metric = settings.metric(column.at["metric"])
+    drawn = []
     headline = False
     for place, row in enumerate(settings.rows):
         axes.axhline(place, color=GRID, linewidth=0.7, zorder=1)
@@ -166,14 +194,15 @@ def _panel(
         headline = headline or cell.score.headline == key.metric
         _point(axes, place, cell, key, settings)
         there = published.get(key)
-        if there and not differing(cell.score, there, settings):
-            axes.plot(there.value, place, marker="D", markersize=4.2, color="white", mec=INK, zorder=6)
+        if there:
+            _diamond(axes, place, there.value, not differing(cell.score, there, settings), marks)
+            drawn += [there.value] if marks.shows_all else []
     for number, line in enumerate(reversed(title)):
         _above(axes, 17 + 11.2 * number, line, fontsize=TITLE_PT, fontweight="bold")
     words = f"{'higher' if metric.better == 'high' else 'lower'} is better"
     _above(axes, 6.5, words, fontsize=7, color=BETTER[metric.better])
     axes.set_facecolor(SHADE if headline else "white")
-    scale = figure_scale.of_metric(metric.name, cells.values(), settings)
+    scale = figure_scale.of_metric(metric.name, cells.values(), settings, drawn)
     axes.set_xlim(scale.low, scale.high)
     axes.set_ylim(len(settings.rows) - 0.5, -0.5)
     axes.set_xticks(scale.ticks, scale.words)
@@ -206,8 +235,28 @@ def _names(axes: Any, settings: TableSettings) -> None:
         name_row(axes, place, lines, NAME_PT, gap_pt=10)
 
 
+def _published_keys(cells: Cells, published: Printed, settings: TableSettings, marks: Marks) -> list[Any]:
+    """Return the entries of the legend for the diamonds that are drawn."""
+    from matplotlib.lines import Line2D
+
+    diamond = {"linestyle": "", "marker": "D", "markersize": 4.2}
+    here = [(cells[key.cell].score, there) for key, there in published.items() if key.cell in cells]
+    keys = []
+    if compared_with(cells, published, settings):
+        label = "published, comparable" if marks.shows_all else "published"
+        keys.append(Line2D([], [], label=label, **diamond, **marks.comparable))
+    if marks.shows_all and any(differing(score, there, settings) for score, there in here):
+        keys.append(Line2D([], [], label="published, not comparable", **diamond, **NOT_COMPARABLE))
+    return keys
+
+
 def draw_legend(
-    figure: Any, cells: Cells, published: Printed, settings: TableSettings, down_in: float
+    figure: Any,
+    cells: Cells,
+    published: Printed,
+    settings: TableSettings,
+    down_in: float,
+    marks: Marks = COMPARABLE,
 ) -> None:
     """Say below the header what the marks are."""
     from matplotlib.lines import Line2D
@@ -227,10 +276,7 @@ def draw_legend(
             label="strict reading",
         ),
     ]
-    if compared_with(cells, published, settings):
-        keys.append(
-            Line2D([], [], linestyle="", marker="D", markersize=4.2, color="white", mec=INK, label="paper")
-        )
+    keys += _published_keys(cells, published, settings, marks)
     figure.legend(
         handles=keys,
         loc="upper left",
@@ -246,7 +292,12 @@ def draw_legend(
 
 
 def draw_panels(
-    figure: Any, cells: Cells, published: Printed, settings: TableSettings, down_in: float
+    figure: Any,
+    cells: Cells,
+    published: Printed,
+    settings: TableSettings,
+    down_in: float,
+    marks: Marks = COMPARABLE,
 ) -> None:
     """Draw all panels below what reaches ``down_in`` inches down."""
     here, height = size(cells, settings), figure.get_figheight()
@@ -255,7 +306,7 @@ def draw_panels(
         left = LEFT_IN + NAMES_IN + across * (AXIS_IN + VALUES_IN + GAP_IN)
         bottom = height - (down_in + 0.24 + down * here.pitch + here.title + here.panel)
         axes = figure.add_axes((left / WIDTH_IN, bottom / height, AXIS_IN / WIDTH_IN, here.panel / height))
-        _panel(axes, column, title, cells, published, settings)
+        _panel(axes, column, title, cells, published, settings, marks)
         if not across:
             _names(axes, settings)
 

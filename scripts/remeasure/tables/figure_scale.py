@@ -40,8 +40,17 @@ def scale(kind: str, factor: float, values: Iterable[float]) -> Scale:
     return Scale(-reach, reach, (-reach, 0, reach), (f"−{reach:g}", "0", f"{reach:g}"))
 
 
-def of_metric(metric: str, cells: Iterable[Cell], settings: TableSettings) -> Scale:
-    """Return the axis of a metric's values in some cells, both readings with their intervals."""
+def of_metric(
+    metric: str, cells: Iterable[Cell], settings: TableSettings, beside: Iterable[float] = ()
+) -> Scale:
+    """Return the axis of a metric's values in some cells, both readings with their intervals.
+
+    Args:
+        metric: whose values.
+        cells: that are shown.
+        settings: of the table.
+        beside: further values that must lie on it, as printed.
+    """
     found = [cell.score.metrics[metric] for cell in cells if metric in cell.score.metrics]
     numbers = [number for one in found for number in (one.published, one.strict)]
     factor = settings.factor_of(metric)
@@ -50,7 +59,7 @@ def of_metric(metric: str, cells: Iterable[Cell], settings: TableSettings) -> Sc
         for number in numbers
         for value in (number.value, *(number.interval or ()))
         if value is not None
-    ]
+    ] + list(beside)
     kind = settings.metric(metric).kind
     if kind == "number" and min(values, default=0.0) < 0:
         kind = "difference"

@@ -100,6 +100,6 @@ def render(
         *failed_answers(cells, settings),
         *left_out(first, settings),
         lengths(cells, settings),
-        *told(stages),
+        *told(stages, settings),
     ]
     return "\n".join(sections)

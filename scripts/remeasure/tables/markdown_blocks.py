@@ -20,6 +20,7 @@ def blocks(found: Sequence[BlockText]) -> list[str]:
     parts = [EXPLAINED + "\n"]
     for block in found:
         parts.append(f"## {showing.markdown(block.title)}\n")
+        parts += [showing.markdown(block.common) + "\n"] if block.common else []
         parts.append(grid(block.header, block.rows, block.n_text, 1))
         if block.anchors:
             lines = [f"- {showing.markdown(line)}" for line in block.anchors]

@@ -16,6 +16,8 @@ from remeasure.tables.markdown_text import (
 )
 from remeasure.tables.settings import TableSettings
 
+LONGEST_NAME = 40
+"""Longer names of differences stand above their table, and their beginnings in its rows."""
 _PLURALS = {"arm": "arms", "model": "models", "bench": "benches"}
 
 
@@ -28,6 +30,18 @@ def _sides(contrast: Contrast, settings: TableSettings) -> list[str]:
 
 def _called(contrast: Contrast) -> str | None:
     return contrast.pair.title or contrast.pair.name
+
+
+def _in_rows(contrasts: Sequence[Contrast]) -> dict[str, str]:
+    """Return what rows call each difference: of long titles the part before the colon, if that is enough."""
+    full = [called for contrast in contrasts if (called := _called(contrast))]
+    short = {name: name.partition(": ")[0] if len(name) > LONGEST_NAME else name for name in full}
+    return short if len(set(short.values())) == len(short) else {name: name for name in full}
+
+
+def _has_pairs(contrast: Contrast) -> bool:
+    """Say whether a difference has units at all: beyond the limit of a search a metric has none."""
+    return bool(contrast.published.n_pairs or contrast.strict.n_pairs)
 
 
 def shows_wald(contrasts: Sequence[Contrast]) -> bool:
@@ -43,11 +57,11 @@ def contrast_table(contrasts: Sequence[Contrast], axis: str, settings: TableSett
     fixed = [name for name in axes_of(settings) if name != axis]
     several = len(settings.metrics) > 1
     walds = shows_wald(contrasts)
-    named = all(_called(contrast) for contrast in contrasts)
+    named, names = all(_called(contrast) for contrast in contrasts), _in_rows(contrasts)
     rows = [
         [
             *titles(contrast.first, fixed, settings),
-            *([_called(contrast) or ""] if named else _sides(contrast, settings)),
+            *([names[_called(contrast) or ""]] if named else _sides(contrast, settings)),
             *([settings.metric(contrast.metric).directed] if several else []),
             points(contrast.published.difference, contrast.metric, settings),
             span(contrast.published.interval, contrast.metric, settings),
@@ -119,7 +133,11 @@ def differences(contrasts: Sequence[Contrast], settings: TableSettings) -> list[
     for axis in dict.fromkeys(contrast.axis for contrast in contrasts):
         here = [contrast for contrast in contrasts if contrast.axis == axis]
         main = [contrast for contrast in here if contrast.is_headline]
-        other = [contrast for contrast in here if not contrast.is_headline and contrast.metric in shown]
+        other = [
+            contrast
+            for contrast in here
+            if not contrast.is_headline and contrast.metric in shown and _has_pairs(contrast)
+        ]
         other.sort(key=lambda contrast: shown[contrast.metric])
         tests = ["McNemar's exact test over single units"]
         if any(contrast.sign_p is not None for contrast in here):

@@ -41,11 +41,11 @@ def _minus(one: Drift, settings: TableSettings) -> str:
 
 
 def _several(values: Sequence[float], metric: str, settings: TableSettings) -> str:
-    return " / ".join(str(settings.printed(value, metric)) for value in values) or "none graded"
+    return " / ".join(str(settings.rounded(value, metric)) for value in values) or "none graded"
 
 
 def _printed(value: float | None, metric: str, settings: TableSettings) -> str:
-    return settings.printed(value, metric) or "–"
+    return settings.rounded(value, metric) or "–"
 
 
 def verdict(drifts: Sequence[Drift]) -> str:

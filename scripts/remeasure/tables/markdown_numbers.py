@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from remeasure.tables import cells as cell_rows
 from remeasure.tables import wide
-from remeasure.tables.csv_text import decimals
+from remeasure.tables.blocks import NOTHING
 from remeasure.tables.inputs import PUBLISHED, STRICT, Cell
 from remeasure.tables.markdown_failures import failure_marks
 from remeasure.tables.markdown_text import axes_of, axis_names, grid, more_in, n_of, span, titles, value_text
@@ -84,13 +84,13 @@ def number_table(cells: Cells, published: Printed, settings: TableSettings) -> s
                 f"{metric.n_differ:,}",
                 *([settings.scaled(cell.score.recall_at_k) or "–"] if recall else []),
                 *([_paper(there, key.metric, settings)] if printed else []),
-                cell_rows.verdict(cell, key.metric, there, settings).verdict,
+                _verdict(cell, key.metric, there, settings),
             ]
         )
     header = [*axis_names(axes), *(["Metric"] if several else []), "Value", "95 % interval"]
     header += ["Strict", "95 % interval, strict", *map(_reading, also), "Graded", "Graded, strict"]
     header += [f"Graded, {name}" for name in also] + ["Differ"]
-    header += [*(["Recall"] if recall else []), *(["Paper"] if printed else []), "Verdict"]
+    header += [*(["Recall"] if recall else []), *(["Published"] if printed else []), "Verdict"]
     return grid(header, rows, len(axes) + several)
 
 
@@ -103,7 +103,14 @@ def _shown(cells: Cells, settings: TableSettings) -> list[NumberKey]:
 
 
 def _paper(there: Published | None, metric: str, settings: TableSettings) -> str:
-    return (decimals(there.value, settings.decimals_of(metric)) or "") if there else "–"
+    return settings.rounded_scaled(there.value, metric) if there else "–"
+
+
+def _verdict(cell: Cell, metric: str, there: Published | None, settings: TableSettings) -> str:
+    """Return what the comparison says; in a table of blocks, also that nothing is published."""
+    if there is None and settings.blocks:
+        return NOTHING
+    return cell_rows.verdict(cell, metric, there, settings).verdict
 
 
 def _reading(name: str) -> str:

@@ -63,7 +63,7 @@ def _stratum_table(parts: Sequence[Part], levels: Sequence[str], settings: Table
 
 
 def _stratum_value(part: Part, settings: TableSettings) -> str:
-    text = settings.printed(part.value, part.key.metric) or "–"
+    text = settings.rounded(part.value, part.key.metric) or "–"
     return text if part.n == part.n_units else f"{text} ({part.n:,})"
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from remeasure import showing
 from remeasure.records import Stage
+from remeasure.tables.settings import TableSettings
 
 _LISTS = ("index_images", "index_tables")
 _TOLD = {"index_images": "Images", "index_tables": "Tables", "grade": "Grading"}
@@ -21,13 +22,19 @@ def fewer(stages: Iterable[Stage]) -> list[str]:
     return found
 
 
-def told(stages: Iterable[Stage]) -> list[str]:
-    """Return what listing images and grading were told, and what the list counted, as a section of its own.
+def told(stages: Iterable[Stage], settings: TableSettings | None = None) -> list[str]:
+    """Return what listing images, grading and systems were told, and what the list counted, as a section.
+
+    A line of grading names its benches where it is not that of all of them.
+
+    Args:
+        stages: behind the table.
+        settings: of the table; null: benches have no titles, and there are no systems.
 
     Edges:
         Nothing where neither has options.
     """
-    lines: dict[str, None] = {}
+    lines: dict[tuple[str, str], list[str]] = {}
     for stage in stages:
         options = stage.settings.get("options")
         if stage.stage not in _TOLD or not options:
@@ -39,8 +46,38 @@ def told(stages: Iterable[Stage]) -> list[str]:
             said += ". Counted: " + ", ".join(
                 f"{name.replace('_', ' ')} {count:,}" for name, count in sorted(stage.counts.items()) if count
             )
-        lines[f"{_TOLD[stage.stage]}: {showing.markdown(said)}.\n"] = None
-    return ["## Options\n", *lines] if lines else []
+        benches = lines.setdefault((_TOLD[stage.stage], said), [])
+        bench = stage.settings.get("bench")
+        if bench is not None and bench not in benches:
+            benches.append(bench)
+    found = [
+        f"{what}{_of(benches, settings)}: {showing.markdown(said)}.\n"
+        for (what, said), benches in lines.items()
+    ]
+    found += _systems(settings)
+    return ["## Options\n", *found] if found else []
+
+
+def _of(benches: list[str], settings: TableSettings | None) -> str:
+    """Return which benches a line is of; empty where it is of all."""
+    if settings is None or not benches:
+        return ""
+    known = dict.fromkeys(cell.bench for cell in settings.cells)
+    if set(benches) >= set(known):
+        return ""
+    titles = [settings.title_of("bench", bench) for bench in known if bench in benches]
+    return f" ({showing.markdown('; '.join(titles))})" if titles else ""
+
+
+def _systems(settings: TableSettings | None) -> list[str]:
+    """Return a line for every system with options, and for one with a filter."""
+    found = []
+    for model, facts in settings.facts.model.items() if settings else ():
+        told = {name.replace("_", " "): value for name, value in settings.facts.options_of(model).items()}
+        told |= {"filter": facts["filter"]} if "filter" in facts else {}
+        said = ", ".join(f"{name} {value}" for name, value in sorted(told.items()))
+        found += [f"System `{model}`: {showing.markdown(said)}.\n"] if said else []
+    return found
 
 
 def _option(value: object) -> str:

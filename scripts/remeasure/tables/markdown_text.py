@@ -34,7 +34,7 @@ def span(interval: tuple[float, float] | None, metric: str, settings: TableSetti
     """Return an interval of a metric's values."""
     if interval is None:
         return "undefined"
-    return f"{settings.printed(interval[0], metric)} to {settings.printed(interval[1], metric)}"
+    return f"{settings.rounded(interval[0], metric)} to {settings.rounded(interval[1], metric)}"
 
 
 def p_value(value: float | None) -> str:
@@ -49,12 +49,12 @@ def n_of(n: int, n_all: int) -> str:
 
 def value_text(value: float | None, metric: str, settings: TableSettings) -> str:
     """Return a value of a metric."""
-    return settings.printed(value, metric) or "none graded"
+    return settings.rounded(value, metric) or "none graded"
 
 
 def points(difference: float | None, metric: str, settings: TableSettings) -> str:
     """Return a difference with its sign, and where lower is better with the words that say so."""
-    text = settings.printed(difference, metric)
+    text = settings.rounded(difference, metric)
     if text is None:
         return "undefined"
     signed = text if text.startswith("-") else f"+{text}"

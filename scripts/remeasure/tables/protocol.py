@@ -9,10 +9,12 @@ from remeasure.tables.settings import TableSettings
 
 FACTS = ("version", "target", "answerer", "judge", "embedder", "reranker", "policy")
 """What is known of both sides by words. ``policy``: what answers without a judge's verdict count as."""
+FILTER = "filter"
+"""Which documents a search may find; where nothing is said of it on one side, there all of them."""
 COVERAGE, EXCLUDED = "coverage", "excluded"
 """Of a published value: "scored of all", where not every case was, and what the others are."""
 _NOTED = re.compile(
-    rf"\s*({'|'.join((*FACTS, COVERAGE, EXCLUDED))})\s*[:=]?\s+(.*\S)\s*", re.IGNORECASE | re.DOTALL
+    rf"\s*({'|'.join((*FACTS, FILTER, COVERAGE, EXCLUDED))})\s*[:=]?\s+(.*\S)\s*", re.IGNORECASE | re.DOTALL
 )
 _COVERAGE = re.compile(r"([\d,]+)\s*(?:of|/)\s*([\d,]+)")
 
@@ -51,6 +53,15 @@ def noted(note: str) -> dict[str, str]:
         if match:
             found.setdefault(match[1].lower(), match[2])
     return found
+
+
+def noted_option(note: str, name: str) -> str | None:
+    """Return what a note says of an option of a system, ``search_limit: 5``; null where it says nothing."""
+    for part in note.split(";"):
+        head, colon, value = part.partition(":")
+        if colon and head.strip().lower().replace(" ", "_") == name.lower():
+            return value.strip()
+    return None
 
 
 def coverage(published: Published) -> Coverage | None:
@@ -93,6 +104,8 @@ def same(ours: str, theirs: str) -> bool:
 def differences(score: Score, published: Published, settings: TableSettings) -> list[Difference]:
     """Return the fields in which a cell and its published value differ, each once, sorted by name."""
     ours, theirs = settings.facts.of(score.bench, score.model), noted(published.note)
+    if ours:  # Of a system the arm is what it was to do.
+        ours = ours | {"target": score.arm}
     pairs = {
         "grader": (score.grader.partition("@")[0], published.grader),
         "n": (str(score.n), None if published.n is None else str(published.n)),
@@ -110,6 +123,12 @@ def differences(score: Score, published: Published, settings: TableSettings) -> 
     for name in FACTS:
         if name in ours and name in theirs and not same(ours[name], theirs[name]):
             found[name] = Difference(name, ours[name], theirs[name])
+    if ours.get(FILTER) != theirs.get(FILTER):
+        found[FILTER] = Difference(FILTER, ours.get(FILTER), theirs.get(FILTER))
+    for name, one in settings.facts.options_of(score.model).items():
+        other = noted_option(published.note, name)
+        if other is not None and other != one:
+            found[name] = Difference(name.replace("_", " "), one, other)
     part = coverage(published)
     if part is not None and part.n < part.n_all:
         left = f", without {theirs[EXCLUDED]}" if EXCLUDED in theirs else ""

@@ -14,6 +14,8 @@ FACTORS = {"percent": 100.0, "share": 1.0}
 """Units of a table: what a share is multiplied with."""
 PLACES = {"percent": 2, "share": 4}
 """Decimals of shares in files other than the wide table."""
+LARGE = 100.0
+"""From here on pages show numbers that are no shares without decimals; files keep them."""
 ARROWS = {"high": "↑", "low": "↓"}
 """Which way a metric is better."""
 ONLY_COLUMN = "value"
@@ -109,6 +111,12 @@ class Facts(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Of a reader's cells."""
     bench: dict[str, dict[str, str]] = {}
     """Of a bench's cells."""
+    options: dict[str, dict[str, str]] = {}
+    """Of a reader's cells: its own options that change results, and those of its database."""
+
+    def options_of(self, model: str) -> dict[str, str]:
+        """Return the options behind a cell; the same of every time that a model was asked."""
+        return self.options.get(repeats.parse(model)[0], {})
 
     def of(self, bench: str, model: str) -> dict[str, str]:
         """Return what is known of a cell; the same of every time that a model was asked."""
@@ -203,6 +211,15 @@ class TableSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     def printed(self, value: float | None, metric: str) -> str | None:
         """Return a value of a metric as the table prints it; None stays None."""
         return None if value is None else decimals(value * self.factor_of(metric), self.decimals_of(metric))
+
+    def rounded(self, value: float | None, metric: str) -> str | None:
+        """Return a value of a metric as people read it: a large number without decimals; None stays None."""
+        return None if value is None else self.rounded_scaled(value * self.factor_of(metric), metric)
+
+    def rounded_scaled(self, value: float, metric: str) -> str:
+        """Return that of a value in the metric's unit."""
+        large = self.metric(metric).kind == "number" and abs(value) >= LARGE
+        return decimals(value, 0 if large else self.decimals_of(metric)) or ""
 
     def written(self, value: float | None, metric: str) -> str | None:
         """Return a value of a metric as files have it; None stays None."""

@@ -12,6 +12,11 @@ def printed(cell: Cell, metric: str, settings: TableSettings) -> str | None:
     return settings.printed(cell.score.metrics[metric].published.value, metric)
 
 
+def rounded(cell: Cell, metric: str, settings: TableSettings) -> str | None:
+    """Return a number as people read it; null where nothing was graded."""
+    return settings.rounded(cell.score.metrics[metric].published.value, metric)
+
+
 def numbers(cells: Mapping[CellKey, Cell], settings: TableSettings) -> list[NumberKey]:
     """Return all numbers of a table, cell by cell."""
     return [
