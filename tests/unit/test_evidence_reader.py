@@ -67,7 +67,8 @@ def test_chunks_are_read_in_the_forms_of_both_systems(form):
             [Chunk("a", "T", "One."), Chunk("b", "U", "Two.")],
         ),
         (
-            "[a] (score: 0.03)\nOne.\n[see note]\n\n[Cited evidence group 2]\n\n[b] (score: 0.02)\nTwo.\n\n[2]",
+            "[a] (score: 0.03)\nOne.\n[see note]\n\n[Cited evidence group 2]\n\n"
+            "[b] (score: 0.02)\nTwo.\n\n[2]",
             [Chunk("a", "", "One.\n[see note]"), Chunk("b", "", "Two.\n\n[2]")],
         ),
         ("[x] [rank 1 of 1]", [Chunk("x", "", "")]),
