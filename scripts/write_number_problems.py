@@ -1,8 +1,8 @@
 """Write the documents and questions of config/data/number_problems; `--check` only compares.
 
 One page of a report for each of 24 invented companies, with a table and sentences, and one question about it
-whose answer is a number. Figures are drawn from a fixed seed; answers are computed from the figures as they
-are printed.
+whose answer is a number. Eight harder ones of seven other companies follow. Figures are drawn from a fixed
+seed; answers are computed from the figures as they are printed.
 """
 
 import argparse
@@ -44,6 +44,19 @@ COMPANIES = (
     ("Yarrowgate Homes", "Real Estate", "lets small houses"),
 )
 KINDS = ("revenue", "loss", "rate", "people", "difference", "percent", "share", "per_head")
+# Of kinds that no rule of the embedded reader was written for; the first company has pages of two years.
+HARDER = (
+    ("two_years", "Abbotsreed Timber", "Materials", "saws oak for shipyards"),
+    ("two_years_change", "Abbotsreed Timber", "Materials", "saws oak for shipyards"),
+    ("thousands", "Birkmoor Looms", "Consumer Discretionary", "weaves blankets"),
+    ("thousands_loss", "Cinderford Kilns", "Industrials", "builds kilns for potteries"),
+    ("three_years", "Drayholm Ferries", "Industrials", "runs ferries to small islands"),
+    ("words", "Ellerwick Bakeries", "Consumer Staples", "bakes rye bread"),
+    ("words_each", "Foxglen Libraries", "Communication Services", "lends books in mountain towns"),
+    ("negatives", "Grimsdal Wool", "Consumer Staples", "spins wool of mountain sheep"),
+)
+ONES = "one two three four five six seven eight nine".split()
+TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
 
 
 class Figures(NamedTuple):
@@ -140,30 +153,105 @@ def ask(kind: str, company: str, told: Figures) -> tuple[str, Decimal]:
     }[kind]
 
 
+class More(NamedTuple):
+    """What a harder page tells on top of its figures."""
+
+    sites: int
+    """Opened in the year, told in words: 21 to 99, no full ten."""
+    earlier: tuple[Decimal, Decimal]
+    """Revenue two and three years before, in millions."""
+
+
+def draw_more(generator: random.Random, told: Figures) -> More:
+    """Draw what stands in the last paragraph of a harder page."""
+    sites = 10 * (2 + int(generator.random() * 8)) + 1 + int(generator.random() * 9)
+    second = float(told.revenue[1]) * (0.85 + generator.random() * 0.2)
+    return More(sites, (_round(second, 1), _round(second * (0.85 + generator.random() * 0.2), 1)))
+
+
+def in_words(number: int) -> str:
+    """Return a number from 21 to 99, no full ten, in words."""
+    return f"{TENS[number // 10 - 2]}-{ONES[number % 10 - 1]}"
+
+
+def paragraph(company: str, told: Figures, more: More) -> str:
+    """Return the last paragraph of a harder page."""
+    return f"""
+Revenue was ${more.earlier[0]:,} million in {told.year - 2} \
+and ${more.earlier[1]:,} million in {told.year - 3}. \
+In {told.year}, {company} Inc. opened {in_words(more.sites)} sites.
+"""
+
+
+def ask_harder(kind: str, company: str, told: Figures, more: More) -> tuple[str, Decimal]:
+    """Return a question of a harder kind and its answer."""
+    name, year, last = f"{company} Inc.", told.year, told.year - 1
+    revenue, other, thousand = told.revenue, told.other, Decimal(1000)
+    return {
+        "two_years": ask("revenue", company, told),
+        "two_years_change": ask("percent", company, told),
+        "thousands": (
+            f"What was the revenue of {name} in {year}, in thousands of dollars?",
+            _round(revenue[0] * thousand, 0),
+        ),
+        "thousands_loss": (
+            f"What was the other income (expense), net, of {name} in {year}, in thousands of dollars?",
+            _round(other[0] * thousand, 0),
+        ),
+        "three_years": (
+            f"By what percentage did the revenue of {name} in {year} differ from that of three years before?",
+            _round((revenue[0] - more.earlier[1]) / more.earlier[1], 5),
+        ),
+        "words": (f"How many sites did {name} open in {year}?", Decimal(more.sites)),
+        "words_each": (
+            f"How many people did {name} employ at the end of {year} for each site that it opened in {year}?",
+            _round(Decimal(told.people[0]) / more.sites, 2),
+        ),
+        "negatives": (
+            f"By how many millions of dollars did the other income (expense), net, of {name} change from "
+            f"{last} to {year}?",
+            other[0] - other[1],
+        ),
+    }[kind]
+
+
 def rows() -> Iterator[tuple[dict, dict]]:
-    """Yield the document and the question of each company; kinds take turns."""
+    """Yield each document with its question: kinds take turns, then the harder ones."""
     generator = random.Random(SEED)
-    for number, (company, sector, what) in enumerate(COMPANIES):
-        told, kind = draw(generator), KINDS[number % len(KINDS)]
-        context_id = f"{company.lower().replace(' ', '-')}-{told.year}"
-        question, answer = ask(kind, company, told)
-        document = {
-            "context_id": context_id,
-            "company_name": f"{company} Inc.",
-            "company_sector": sector,
-            "report_year": told.year,
-            "text": text(company, what, told),
-        }
-        yield (
-            document,
-            {
-                "id": f"number-{number + 1:02}",
-                "context_id": context_id,
-                "question": question,
-                "program_answer": str(answer),
-                "kind": kind,
-            },
-        )
+    for number, (company, sector, what) in enumerate(COMPANIES, start=1):
+        told, kind = draw(generator), KINDS[(number - 1) % len(KINDS)]
+        page = text(company, what, told)
+        yield _row(number, company, sector, told.year, page, kind, ask(kind, company, told))
+    years: dict[str, int] = {}
+    for number, (kind, company, sector, what) in enumerate(HARDER, start=len(COMPANIES) + 1):
+        told = draw(generator)
+        # The second page of a company is that of four years later: no year stands in both.
+        told = told._replace(year=years.get(company, told.year - 4) + 4)
+        years[company] = told.year
+        more = draw_more(generator, told)
+        page = text(company, what, told) + paragraph(company, told, more)
+        yield _row(number, company, sector, told.year, page, kind, ask_harder(kind, company, told, more))
+
+
+def _row(
+    number: int, company: str, sector: str, year: int, page: str, kind: str, asked: tuple[str, Decimal]
+) -> tuple[dict, dict]:
+    context_id = f"{company.lower().replace(' ', '-')}-{year}"
+    document = {
+        "context_id": context_id,
+        "company_name": f"{company} Inc.",
+        "company_sector": sector,
+        "report_year": year,
+        "text": page,
+    }
+    question = {
+        "id": f"number-{number:02}",
+        "context_id": context_id,
+        "question": asked[0],
+        "program_answer": str(asked[1]),
+        "kind": kind,
+    }
+    return document, question
 
 
 def work(args: argparse.Namespace) -> None:

@@ -93,7 +93,7 @@ def test_an_answer_with_a_search_and_a_citation(servers, filled):
             {"input_tokens": 103, "output_tokens": 7},
         ],
         "tools": {"search": 1, "cite": 1},
-        "events": {},
+        "events": {"search_keys": 1},
     }
     shown = servers.asked[1]["messages"][-1]
     assert shown["role"] == "tool" and shown["tool_call_id"] == "c1"
@@ -167,6 +167,7 @@ def test_ids_with_slips_and_ids_of_nothing_are_counted(servers, filled):
     )
     assert reply["trace"]["cited_chunks"] == [R]
     assert reply["trace"]["events"] == {
+        "search_keys": 1,
         "unresolved_citations": 2,
         "repaired_citations": 1,
         "tool_errors": 1,
@@ -178,8 +179,15 @@ def test_a_search_that_finds_nothing_is_said_and_counted(servers, filled):
     reply = answered(
         servers, filled, [call("search", query="red"), say("?")], question(filter="uri = 'none'")
     )
-    assert reply["trace"]["events"] == {"empty_searches": 1}
+    assert reply["trace"]["events"] == {"search_keys": 1, "empty_searches": 1}
     assert servers.asked[1]["messages"][-1]["content"] == "Nothing was found."
+
+
+def test_different_texts_that_were_searched_for_are_counted(servers, filled):
+    script = [call("search", query=text) for text in ("red barn", "blue sea", "red barn", "Red barn")]
+    reply = answered(servers, filled, [*script, call("search", query="green"), say("?")], max_searches=4)
+    assert reply["trace"]["tools"] == {"search": 5}
+    assert reply["trace"]["events"] == {"search_keys": 3, "rejected_searches": 1}
 
 
 def test_a_search_that_the_embedder_refuses_is_a_tool_error(servers, filled):
@@ -236,7 +244,7 @@ def test_searches_beyond_the_budget_are_refused_and_the_model_is_told(servers, f
     script = [call("search", query=f"red {n}") for n in range(4)] + [say("Enough.")]
     reply = answered(servers, filled, script, max_searches=2)
     assert reply["trace"]["tools"] == {"search": 4}
-    assert reply["trace"]["events"] == {"rejected_searches": 2}
+    assert reply["trace"]["events"] == {"search_keys": 2, "rejected_searches": 2}
     assert servers.asked[-1]["messages"][-1]["content"].startswith("Error: all 2 searches are used")
     assert len(servers.asked[-1]["tools"]) == 2
 
@@ -255,7 +263,7 @@ def test_at_the_request_limit_only_citing_is_left_and_then_nothing(servers, fill
     assert reply["text"] == "Last word." and reply["trace"]["citation_status"] == "grounded"
     assert [names(body) for body in servers.asked] == [["search", "cite"]] * 3 + [["cite"]] * 3
     assert [body["tool_choice"] for body in servers.asked] == ["auto"] * 5 + ["none"]
-    assert reply["trace"]["events"] == {"request_limit_reached": 1}
+    assert reply["trace"]["events"] == {"search_keys": 1, "request_limit_reached": 1}
 
 
 def test_a_model_that_never_stops_calling_tools_fails_with_what_it_did(servers, filled):
@@ -265,7 +273,7 @@ def test_a_model_that_never_stops_calling_tools_fails_with_what_it_did(servers, 
     trace = caught.value.trace
     assert len(trace["requests"]) == 23  # 20, 2 with nothing but citing, 1 without tools
     assert trace["tools"] == {"search": 22}
-    assert trace["events"] == {"rejected_searches": 17, "request_limit_reached": 1}
+    assert trace["events"] == {"search_keys": 1, "rejected_searches": 17, "request_limit_reached": 1}
 
 
 def reply_of(message, finish="stop", usage=None):
@@ -376,7 +384,7 @@ def test_a_live_conversation_carries_its_own_answers_and_evidence(servers, fille
     if compact:
         receipt = "Results of an earlier question, set aside."
         assert results[0] == results[2] == receipt
-        assert "Cited for: Where is the barn?" in results[3] and "A red barn stands" in results[3]
+        assert "[Cited for: Where is the barn?]" in results[3] and "A red barn stands" in results[3]
         assert "blue sea is deep" not in results[3]  # it was never cited
     else:
         assert all("Content:" in results[place] for place in (0, 2, 3))
@@ -392,7 +400,7 @@ def test_searches_that_brought_nothing_are_set_aside_as_well(servers, filled):
         *[say("On a hill."), say("Yes.")],
     ]
     (first,) = done(servers, filled, turn("Where is the barn?"), max_searches=1)
-    assert first["trace"]["events"] == {"rejected_searches": 1}
+    assert first["trace"]["events"] == {"search_keys": 1, "rejected_searches": 1}
     done(servers, filled, turn("Sure?", first["carry"]), max_searches=1)
     results = [one["content"] for one in servers.asked[-1]["messages"] if one["role"] == "tool"]
     assert results[0] == "Results of an earlier question, set aside."

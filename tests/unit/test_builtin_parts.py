@@ -5,7 +5,7 @@ import asyncio
 import numpy as np
 import pytest
 
-from remeasure.embedded.evidence_request import chunks_of
+from remeasure.embedded.evidence_request import Chunk, chunks_of
 from remeasure.systems.builtin import compacting
 from remeasure.systems.builtin.chunking import chunks, n_tokens
 from remeasure.systems.builtin.citing import bare, repaired
@@ -139,7 +139,7 @@ def test_compaction_packs_what_was_cited_into_the_newest_result():
         "Who?",
         "Results of an earlier question, set aside.",
         "Cited: 1.",
-        "Results of earlier questions, set aside but for what was cited:\n\nCited for: Who?\n\n"
+        "Results of earlier questions, set aside but for what was cited:\n\n[Cited for: Who?]\n\n"
         '[k1]\nSource: "T1"\nContent:\none',
         "Ann.",
     ]
@@ -148,11 +148,26 @@ def test_compaction_packs_what_was_cited_into_the_newest_result():
 
 def test_the_newest_question_stands_first_and_a_chunk_once():
     text = compacting.capsule(CITED)
-    assert [line for line in text.split("\n") if line.startswith(("Cited for", "["))] == [
-        "Cited for: Where?",
+    assert [line for line in text.split("\n") if line.startswith("[")] == [
+        "[Cited for: Where?]",
         "[k1]",
         "[k2]",
     ]
+
+
+def test_headings_of_a_capsule_are_part_of_no_chunk():
+    twice = [
+        {"question": "Which [types] and\ncauses?", "chunks": [{"chunk": "k1", "title": "T1", "text": "one"}]},
+        {"question": "a] [rank 1 of 1", "chunks": [{"chunk": "k2", "title": "T2", "text": "two"}]},
+    ]
+    text = compacting.capsule(twice)
+    assert [line for line in text.split("\n") if line.startswith("[")] == [
+        "[Cited for: a) (rank 1 of 1]",
+        "[k2]",
+        "[Cited for: Which (types) and causes?]",
+        "[k1]",
+    ]
+    assert chunks_of(text) == [Chunk("k2", "T2", "two"), Chunk("k1", "T1", "one")]
 
 
 def test_nothing_cited_is_said():

@@ -4,6 +4,7 @@ Source: RAG card 1.2 to 1.4; facts of the original's loaders (haiku.rag e9f6fea5
 """
 
 import hashlib
+import re
 from decimal import Decimal
 from pathlib import Path
 
@@ -242,7 +243,7 @@ def test_a_file_that_is_no_parquet_file_is_refused(tmp_path, capsys):
 def test_the_number_problems_are_what_their_script_writes(tmp_path):
     assert write_number_problems.main(["--check"]) == 0
     assert (
-        load(tmp_path, "number_problems", {"folder": NUMBERS}, expected={"documents": 24, "queries": 24}) == 0
+        load(tmp_path, "number_problems", {"folder": NUMBERS}, expected={"documents": 32, "queries": 32}) == 0
     )
     documents, questions, _ = loaded(tmp_path)
     assert (documents[0].uri, documents[0].title) == (
@@ -250,6 +251,11 @@ def test_the_number_problems_are_what_their_script_writes(tmp_path):
         "Alderquist Freight Inc. 2015",
     )
     assert sorted(one.relevant[0] for one in questions) == sorted(one.uri for one in documents)
+    # Two pages of one company tell of different years.
+    both = [one for one in documents if one.uri.startswith("abbotsreed-timber-")]
+    assert [one.uri for one in both] == ["abbotsreed-timber-2015", "abbotsreed-timber-2019"]
+    first, second = ({*re.findall(r"\b20\d\d\b", one.text)} for one in both)
+    assert (first, second) == ({"2015", "2014", "2013", "2012"}, {"2019", "2018", "2017", "2016"})
 
 
 # By hand, from the tables of the pages in documents.jsonl.
@@ -267,6 +273,18 @@ def test_the_number_problems_are_what_their_script_writes(tmp_path):
         ("number-07", "share", ("$ 2,345.5", "1,831.2"), Decimal("0.78073")),
         # 1,338,800,000 / 2387 = 560,871.386...
         ("number-08", "per_head", ("$ 1,338.8", "2,387"), Decimal("560871.39")),
+        ("number-25", "two_years", ("$ 682.9",), Decimal("682.9")),
+        # -324.0 / 3956.8 = -0.081884...
+        ("number-26", "two_years_change", ("$ 3,632.8 | $ 3,956.8",), Decimal("-0.08188")),
+        ("number-27", "thousands", ("$ 4,189.2",), Decimal(4189200)),
+        ("number-28", "thousands_loss", ("( 49.5 )",), Decimal(-49500)),
+        # 294.6 / 1164.7 = 0.252940...
+        ("number-29", "three_years", ("$ 1,459.3", "$1,164.7 million in 2011"), Decimal("0.25294")),
+        ("number-30", "words", ("opened forty-four sites",), Decimal(44)),
+        # 3101 / 85 = 36.482...
+        ("number-31", "words_each", ("3,101", "opened eighty-five sites"), Decimal("36.48")),
+        # -16.4 - -5.4
+        ("number-32", "negatives", ("( 16.4 ) | ( 5.4 )",), Decimal("-11.0")),
     ],
 )
 def test_answers_follow_from_the_figures_of_the_page(tmp_path, name, kind, figures, answer):

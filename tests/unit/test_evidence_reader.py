@@ -61,6 +61,16 @@ def test_chunks_are_read_in_the_forms_of_both_systems(form):
         ("[a] (score: 0.03)\nSome text.\n[1]\nMore.", [Chunk("a", "", "Some text.\n[1]\nMore.")]),
         ('[a b/0] Source: "A B"\nText.', [Chunk("a b/0", "A B", "Text.")]),
         ('head\n\n[x]\nSource: "T"\nContent:\nText.', [Chunk("x", "T", "Text.")]),
+        # Headings of compacted evidence, as both systems write them; what a text says in brackets stays.
+        (
+            '[a]\nSource: "T"\nContent:\nOne.\n\n[Cited for: Why (so)?]\n\n[b]\nSource: "U"\nContent:\nTwo.',
+            [Chunk("a", "T", "One."), Chunk("b", "U", "Two.")],
+        ),
+        (
+            "[a] (score: 0.03)\nOne.\n[see note]\n\n[Cited evidence group 2]\n\n"
+            "[b] (score: 0.02)\nTwo.\n\n[2]",
+            [Chunk("a", "", "One.\n[see note]"), Chunk("b", "", "Two.\n\n[2]")],
+        ),
         ("[x] [rank 1 of 1]", [Chunk("x", "", "")]),
         ("[x] [rank 1 of 1]\nSource: plain\nContent:\n", [Chunk("x", "plain", "")]),
     ],

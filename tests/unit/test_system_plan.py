@@ -89,6 +89,19 @@ def test_where_and_how_many_at_a_time_are_no_part_of_an_answers_identity(plan_of
     assert after.executor("embedded", "builtin", None)["concurrency"] == 4
 
 
+def test_code_is_run_in_one_cell_of_the_embedded_run_and_in_none_of_the_small_one(root):
+    plan = Plan(root / "config")
+    for run, readers in (("embedded", ("haiku-0-77",)), ("ci", ())):
+        cells = [cell for cell in plan.cells_of("ragbench", run) if cell.arm == "analysis"]
+        assert [(cell.bench, plan.readers(run, "ragbench", cell.bench, cell.arm)) for cell in cells] == (
+            [("t2_finqa", readers)] if readers else []
+        )
+    # The other arm of the bench keeps its readers, and a value of the page stands beside the new row.
+    assert plan.readers("embedded", "ragbench", "t2_finqa", "rag") == ("builtin", "haiku-0-77")
+    assert plan.readers("ci", "ragbench", "t2_finqa", "rag") == ("builtin",)
+    assert "haiku-finqa" in plan.table("embedded", "ragbench")["stands_for"]["haiku-0-77"]
+
+
 # -- estimates ---------------------------------------------------------------------------------------------
 
 

@@ -5,7 +5,8 @@ Both systems' wordings are understood, since nothing is read but the shape of it
 - A tool is known by how its name ends: ``search``, ``cite``, ``execute_code``.
 - A result of a search is a list of chunks. Each begins with a line ``[id]`` with a rank, a score or
   ``Source: "title"`` behind it, or with a line ``Source:`` below it; ``Type:`` and the like may follow. What
-  stands behind ``Content:`` (or, without it, the rest) is the chunk's text.
+  stands behind ``Content:`` (or, without it, the rest) is the chunk's text. A line of several words in
+  brackets between two chunks is a heading of those below it, as compaction writes them, and part of neither.
 - What was called since the last message of the user belongs to its question; what was shown before it, under
   the same form, is evidence too.
 - A system message that speaks of a line ``ANSWER:`` wants numbers to end in one.
@@ -29,6 +30,7 @@ _HEAD = re.compile(
 _SOURCE = re.compile(r'Source: (?:"([^"\n]*)"|([^\n]*))')
 _LABEL = re.compile(r"^(?:Source|Type|Title|Figure caption[^:\n]*): .*$", re.MULTILINE)
 _RULE = re.compile(r"\n\s*---\s*$")
+_HEADING = re.compile(r"\n[ \t]*\n\[\S+[ \t][^\n]*\]\s*$")
 MAX_RESULT_CHARS = 200_000
 
 
@@ -165,7 +167,7 @@ def chunks_of(result: str) -> list[Chunk]:
 
 
 def _chunk(head: re.Match, block: str) -> Chunk:
-    block = _RULE.sub("", block.rstrip())
+    block = _RULE.sub("", _HEADING.sub("", block.rstrip()))
     said, label, text = block.partition("\nContent:")
     if not label:
         said, _, text = block.partition("\n")

@@ -27,6 +27,8 @@ class Work:
     """Which of them are results of a search, one that found nothing or was refused included."""
     retrieved: dict[str, Row] = field(default_factory=dict)
     cited: dict[str, Row] = field(default_factory=dict)
+    queries: set[str] = field(default_factory=set)
+    """What was searched for; a text that was sent twice counts once, a search that failed does not."""
     searched_at: int = 0
     """Number of the reply that asked for the last search; 0: none did."""
     declared_at: int = 0
@@ -49,9 +51,11 @@ class Work:
             return "missing"
         return "grounded" if self.rests_on_some else "ungrounded"
 
-    def searched(self) -> None:
+    def searched(self, query: str) -> None:
         """Note that the model is shown what a search found."""
         self.searched_at = len(self.requests)
+        self.queries.add(query)
+        self.events["search_keys"] = len(self.queries)
 
     def declared(self, names_some: bool) -> None:
         """Note that the model said what the answer rests on."""
@@ -165,7 +169,7 @@ class Answerer:
             work.events["tool_errors"] += 1
             _reply(work, call, f"Error: the search failed: {error}")
             return
-        work.searched()
+        work.searched(given.query)
         work.evidence.append(len(work.messages))
         if not rows:
             work.events["empty_searches"] += 1

@@ -44,8 +44,18 @@ def capsule(cited: list[dict[str, Any]]) -> str:
         new = [one for one in each["chunks"] if one["chunk"] not in seen]
         seen.update(one["chunk"] for one in new)
         if new:
-            groups.append("\n\n".join([f"Cited for: {_indented(each['question'])}", *map(shown, new)]))
+            groups.append("\n\n".join([_heading(each["question"]), *map(shown, new)]))
     return "\n\n".join([_HEAD, *groups]) if groups else NOTHING
+
+
+def _heading(question: str) -> str:
+    """Return the line above the chunks of a question.
+
+    One line in brackets, and none within it: nobody takes it for a sentence of the chunk before it, nor a
+    question for the head of a chunk.
+    """
+    said = " ".join(question.split()).translate({ord("["): "(", ord("]"): ")"})
+    return f"[Cited for: {said}]"
 
 
 def shown(chunk: dict[str, Any], rank: str = "") -> str:
