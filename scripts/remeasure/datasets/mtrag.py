@@ -21,7 +21,7 @@ T = TypeVar("T")
 ROLE_MARKER = "|user|: "
 """What every query of the original files begins with."""
 MTRAG, MTRAG_UN = "MTRAG", "MTRAG-UN"
-"""Two sets of conversations over the same passages; a question says in its strata (``set``) which it is of."""
+"""Two sets of conversations over the same passages; a question's strata (``set``) say which it is of."""
 _TASK_ID = re.compile(r"(?P<conversation>.{1,200}?)(?:<::>|::)(?P<turn>[0-9]{1,4})\Z")
 
 
