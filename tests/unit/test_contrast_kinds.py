@@ -10,7 +10,7 @@ import pytest
 import tablekit
 from remeasure.graders import by_name
 from remeasure.options import decode
-from remeasure.tables import contrast_rows, contrasts
+from remeasure.tables import contrast_rows, contrasts, drift
 from remeasure.tables.inputs import Cell
 from remeasure.tables.markdown_differences import differences
 from remeasure.tables.settings import CellKey, TableSettings
@@ -113,6 +113,20 @@ def test_a_side_that_declines_nothing_has_no_difference():
     assert (found.published.difference, found.published.interval) == (None, None)
     assert (row["n_denominator"], row["n_denominator_against"]) == (0, 8)
     assert row["interval_method"] == "undefined: nothing in a denominator"
+
+
+def test_ratios_drift_as_the_cells_numbers_do():
+    # 1/3 then 1/2 of the first; 1/4 both times of the second.
+    first, second = RATIOS
+    again = [1, 0] + [NONE] * 6
+    sides = (
+        [cell("one", refusal_precision=first), cell("one@2", refusal_precision=again)],
+        [cell("two", refusal_precision=second), cell("two@2", refusal_precision=second)],
+    )
+    (pair,) = told().contrasts
+    found = drift.of_pair(sides, "refusal_precision", "published", pair, of_answers=True)
+    assert found.values == (pytest.approx((1 / 3, 1 / 2)), pytest.approx((1 / 4, 1 / 4)))
+    assert found.contrast == pytest.approx(1 / 6)
 
 
 def test_refusals_are_of_answers_and_times_are_not_tested():

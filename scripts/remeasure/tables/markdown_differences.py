@@ -129,8 +129,8 @@ def _of_answers(contrasts: Sequence[Contrast], settings: TableSettings) -> list[
         return []
     return [
         f"Of {_listed(dict.fromkeys(own))}, answers decide which units count: the difference is that of the "
-        "two cells' numbers, each over its own denominator (both stand under *Pairs*), with groups drawn of both "
-        "together and without a test.\n"
+        "two cells' numbers, each over its own denominator (both stand under *Pairs*), with groups drawn of "
+        "both together and without a test.\n"
     ]
 
 
