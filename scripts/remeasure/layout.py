@@ -73,6 +73,8 @@ def of_table(
                 "shows_n": metric.shows_n,
                 "if_none": metric.if_none,
                 "per_group": metric.per_group,
+                "of_answers": metric.of_answers,
+                "is_tested": metric.is_tested,
             }
             for metric in metrics.values()
         ],

@@ -355,6 +355,8 @@ class SystemsPlan(AskingPlan):
         if told is None:
             return None
         here = self.study_run(run, study)
+        # Which questions are taken decides what is asked, not how: it is no part of a request.
+        told = {name: value for name, value in told.items() if name != "set"}
         return told | self.study(study).arms[arm].options | {"filter": here.filter}
 
 

@@ -18,7 +18,7 @@ class Sums(NamedTuple):
     tops: np.ndarray
     """Shape (n_groups, k), float64; k is 1 for a ratio, 2 for the first ratio minus the second."""
     bottoms: np.ndarray
-    """Shape (n_groups, k), float64, each above 0."""
+    """Shape (n_groups, k), float64, none below 0."""
 
 
 def sums(
@@ -63,7 +63,7 @@ def intervals(
     """Return the percentile bootstrap interval of every statistic, whole groups resampled.
 
     Statistics of equally many groups rest on the same draws; each interval alone is what it would be without
-    the others.
+    the others. A resample in which a ratio has nothing to divide by is left out of that statistic's.
 
     Args:
         samples: the statistics.
@@ -72,7 +72,7 @@ def intervals(
         confidence: coverage, between 0 and 1.
 
     Returns:
-        Lower and upper bound, in the order given; None for fewer than two groups.
+        Lower and upper bound, in the order given; None for fewer than two groups, or no resample.
     """
     found: list[tuple[float, float] | None] = [None] * len(samples)
     by_size: dict[int, list[int]] = defaultdict(list)
@@ -84,6 +84,9 @@ def intervals(
             here = places[start : start + BATCH]
             values = _resampled([samples[place] for place in here], n_groups, n_resamples, seed)
             for place, own in zip(here, values, strict=True):
+                own = own[~np.isnan(own)]
+                if not len(own):
+                    continue
                 low, high = np.quantile(own, [0.5 - confidence / 2, 0.5 + confidence / 2])
                 found[place] = (float(low), float(high))
     return found
@@ -103,7 +106,8 @@ def _resampled(samples: Sequence[Sums], n_groups: int, n_resamples: int, seed: i
     values = np.empty((len(samples), n_resamples))
     done = 0
     for drawn in draws(n_groups, n_resamples, seed):
-        ratios = (drawn @ tops) / (drawn @ bottoms)[:, which] * signs
+        with np.errstate(invalid="ignore"):
+            ratios = (drawn @ tops) / (drawn @ bottoms)[:, which] * signs
         values[:, done : done + len(drawn)] = np.add.reduceat(ratios, starts, axis=1).T
         done += len(drawn)
     return values

@@ -76,6 +76,20 @@ def test_questions_come_from_the_dataset_of_the_bench(plan):
     assert mine.items("mine", "ragbench", "mtrag_clapnq_search")["task"]["query"] == "query"
 
 
+def test_which_set_is_asked_decides_the_items_and_no_request():
+    plan = Plan(ROOT / "config")
+    sets = {
+        bench: plan.items("embedded", "ragbench", bench)["task"].get("set")
+        for bench in ("mtrag_clapnq_search", "mtrag_clapnq_rewrite_search", "mtrag_un_clapnq_search")
+    }
+    assert list(sets.values()) == ["MTRAG", "MTRAG", "MTRAG-UN"]
+    told = {"do": "search", "query": "query", "limit": 10, "filter": None}
+    for bench in ("mtrag_clapnq_search", "mtrag_un_clapnq_search"):
+        assert plan.task("embedded", "ragbench", bench, "search") == told
+    # The page has no MTRAG-UN.
+    assert plan.readers("paper", "ragbench", "mtrag_un_clapnq_search", "search") == ()
+
+
 def test_own_questions_are_checked_against_the_documents_of_the_dataset(plan):
     mine = plan("extends: embedded\nstudies: {ragbench: {items: my/questions}}\n")
     documents = "results/mine/datasets/number-problems/documents.jsonl"

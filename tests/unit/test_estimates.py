@@ -390,9 +390,9 @@ FILES = Wiring(Plan(Path(__file__).resolve().parents[2] / "config"))
 def test_every_cell_has_an_estimate_for_its_reader_and_one_for_its_judge_where_it_has_one():
     found = FILES.all_estimated("ci")
     # 24 readers, 12 judged cells, 2 judges that are compared, 2 captioners, 6 cells of cases and their judge;
-    # one system in seven cells, three of them judged, the other in two, one of them judged; 2 judges of the
-    # calibration: 24 + 12 + 2 + 2 + 12 + 10 + 3 + 2.
-    assert len(found) == 67
+    # one system in eight cells, three of them judged, the other in two, one of them judged; 2 judges of the
+    # calibration: 24 + 12 + 2 + 2 + 12 + 11 + 3 + 2.
+    assert len(found) == 68
     cell = "results/ci/pixelrag/sqa/base/page-reader-smollm2"
     place = {"table": "table1", "study": "pixelrag", "bench": "sqa", "arm": "base"}
     assert found[f"{cell}/estimate.json"] == found[f"{cell}/judge/estimate.json"] == place

@@ -117,6 +117,25 @@ def test_repeats_are_cells_and_no_rows():
     assert [column["at"]["metric"] for column in found["columns"]][4:7] == ["mrr", "mr", "hit_rate"]
 
 
+def test_the_two_kinds_of_query_are_compared_and_the_other_set_stands_beside_them():
+    plan = Plan(CONFIG)
+    found = plan.table("embedded", "ragbench")
+    assert {
+        "axis": "bench",
+        "first": "mtrag_clapnq_rewrite_search",
+        "second": "mtrag_clapnq_search",
+        "name": "delta_rewrite",
+        "title": "Δ_rewrite: what a stand-alone question gives",
+    } in found["contrasts"]
+    (block,) = [one for one in found["blocks"] if one["title"] == "MTRAG ClapNQ: retrieval"]
+    assert list(block["benches"]) == [
+        "mtrag_clapnq_search",
+        "mtrag_clapnq_rewrite_search",
+        "mtrag_un_clapnq_search",
+    ]
+    assert not any("mtrag_un_clapnq_search" in (one["first"], one["second"]) for one in found["contrasts"])
+
+
 @pytest.fixture
 def config(tmp_path):
     """A copy of the configuration that may be changed."""

@@ -3,6 +3,7 @@
 Source: RAG card 1.5 and the README of the data slice (counts, traps 1 to 8).
 """
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -57,7 +58,11 @@ def test_a_turn_of_the_mini_set(tmp_path):
     assert second.rewrite == "I meant photos taken of planes in the air while in flight."
     assert [turn.speaker for turn in second.turns] == ["user", "agent", "user"]
     assert (third.answerability, third.query, third.relevant) == ("UNANSWERABLE", None, ())
-    assert third.strata == {"multi_turn_type": "Follow-up", "question_type": "Explanation"}
+    assert third.strata == {
+        "set": "MTRAG",
+        "multi_turn_type": "Follow-up",
+        "question_type": "Explanation",
+    }
 
 
 def test_queries_of_mtrag_un_are_searched_for_and_not_answered(tmp_path):
@@ -67,6 +72,25 @@ def test_queries_of_mtrag_un_are_searched_for_and_not_answered(tmp_path):
     assert [(one.query, one.turns, one.expected, one.answerability) for one in others] == [
         ("Pride and Prejudice author", (), None, "ANSWERABLE")
     ]
+    assert others[0].strata == {"set": "MTRAG-UN"}
+
+
+def test_questions_say_which_of_the_two_sets_they_are_of(tmp_path):
+    assert load(tmp_path, "clapnq_mini", {"folder": MINI}) == 0
+    _, questions, _ = loaded(tmp_path)
+    # 51 queries and three turns that cannot be answered, `wc -l queries_mtragun.jsonl`.
+    sets = [one.strata["set"] for one in questions]
+    assert (sets.count("MTRAG"), sets.count("MTRAG-UN")) == (54, 83)
+
+
+def test_a_turn_that_is_of_both_sets_is_refused(tmp_path, capsys):
+    folder = tmp_path / "mini"
+    shutil.copytree(MINI, folder)
+    with open(folder / "queries_mtragun.jsonl", "a", encoding="utf-8") as stream:
+        stream.write('{"_id": "1534a095279f2cb888fb0bea17bd70da<::>3", "lastturn": "again"}\n')
+    assert load(tmp_path, "clapnq_mini", {"folder": folder}) == 2
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert "1 turns are of both sets, as '1534a095279f2cb888fb0bea17bd70da<::>3'" in said
 
 
 # -- the whole -----------------------------------------------------------------------------------------------
@@ -152,7 +176,7 @@ def test_queries_tasks_and_labels_are_joined_by_turn_and_never_by_text(tmp_path,
         group="a",
         turn=2,
         answerability="ANSWERABLE",
-        strata={"multi_turn_type": "N/A", "question_type": "Factoid, Summarization"},
+        strata={"set": "MTRAG", "multi_turn_type": "N/A", "question_type": "Factoid, Summarization"},
     )
     # Two queries have the same text, and other labels.
     assert [one.relevant for one in questions] == [("p2", "p1"), (), ("p3",), ("p1",)]

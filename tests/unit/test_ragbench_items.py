@@ -121,14 +121,16 @@ def test_units_are_questions_and_of_live_benches_conversations(questions):
 def test_the_four_benches_of_the_mini_set_have_the_same_ids(tmp_path):
     assert load(tmp_path, "clapnq_mini", {"folder": MINI}) == 0
     ids = {}
-    tasks = {"search": SEARCH, "rewrite": SEARCH | {"query": "rewrite"}, "answer": {"do": "answer"}}
+    tasks = {"all": SEARCH, "search": SEARCH | {"set": "MTRAG"}, "other": SEARCH | {"set": "MTRAG-UN"}}
+    tasks |= {"rewrite": SEARCH | {"query": "rewrite"}, "answer": {"do": "answer"}}
     for name, task in (tasks | {"live": {"do": "converse", "compact": False}}).items():
         assert build("dataset", tmp_path / "questions.jsonl", task, 200) == 0
         ids[name] = [one.item_id for one in built()]
     # README of the mini set: 134 queries, 51 rewrites, 41 turns; 38 have gold passages, all among the 51.
-    assert [len(found) for found in ids.values()] == [134, 51, 41, 41]
+    assert [len(found) for found in ids.values()] == [134, 51, 83, 51, 41, 41]
+    assert ids["search"] == ids["rewrite"] and not {*ids["search"]} & {*ids["other"]}
     assert ids["answer"] == ids["live"]
-    assert len({*ids["answer"]} & {*ids["rewrite"]}) == 38 and {*ids["rewrite"]} < {*ids["search"]}
+    assert len({*ids["answer"]} & {*ids["rewrite"]}) == 38 and {*ids["rewrite"]} < {*ids["all"]}
 
 
 @pytest.mark.parametrize(
@@ -141,6 +143,27 @@ def test_the_four_benches_of_the_mini_set_have_the_same_ids(tmp_path):
 def test_a_task_that_nothing_can_be_made_for_is_refused(questions, capsys, task, words):
     assert build("dataset", questions, task) == 2
     assert words in said(capsys)
+
+
+@pytest.mark.parametrize("name", ["MTRAG-X", "", None, ["MTRAG"]])
+def test_a_set_that_the_dataset_has_not_is_refused_with_those_it_has(capsys, name):
+    found = [asked("a", 1, strata={"set": "MTRAG"}), asked("b", 1, strata={"set": "MTRAG-UN"})]
+    jsonl.write(Path("questions.jsonl"), found)
+    assert build("dataset", Path("questions.jsonl"), SEARCH | {"set": name}) == 2
+    line = said(capsys)
+    assert f"task.set is {name!r}, expected a set of the dataset's questions (it has MTRAG, MTRAG-UN)" in line
+
+
+def test_a_set_of_a_dataset_without_sets_is_refused(questions, capsys):
+    assert build("dataset", questions, SEARCH | {"set": "MTRAG"}) == 2
+    assert "task.set is 'MTRAG', expected a set of the dataset's questions (it has none)" in said(capsys)
+
+
+def test_only_questions_of_the_set_are_taken_and_counted(capsys):
+    found = [asked("a", 1, strata={"set": "MTRAG-UN"}), asked("b", 1, strata={"set": "MTRAG"})]
+    jsonl.write(Path("questions.jsonl"), found)
+    assert build("dataset", Path("questions.jsonl"), {"do": "answer", "set": "MTRAG"}, 1) == 0
+    assert [one.item_id for one in built()] == ["b-1"]
 
 
 def test_a_dataset_without_questions_for_a_bench_is_refused(capsys):

@@ -24,6 +24,7 @@ CELLS = {
     ("t2_finqa", "rag", "builtin"): 8,
     **{("mtrag_clapnq_search", "search", system): 8 for system in SYSTEMS},
     ("mtrag_clapnq_rewrite_search", "search", "builtin"): 8,
+    ("mtrag_un_clapnq_search", "search", "builtin"): 8,
     ("mtrag_clapnq", "rag", "builtin"): 8,
     **{("mtrag_clapnq_live", "rag", system): 5 for system in SYSTEMS},
     ("mtrag_clapnq_live_uncompacted", "rag", "builtin"): 5,
@@ -50,6 +51,11 @@ def test_the_table_and_the_page_have_every_cell(finished):
         (str(n), str(n)) for n in CELLS.values()
     ]
     assert {row["n_task_failed"] + row["n_judge_failed"] for row in wide} == {"00"}
+    compared = rows(finished, "results/ci/tables/ragbench.contrasts.csv")
+    (rewrite,) = [row for row in compared if (row["contrast"], row["metric"]) == ("delta_rewrite", "ndcg@10")]
+    sides = ("mtrag_clapnq_rewrite_search", "mtrag_clapnq_search")
+    assert (rewrite["bench"], rewrite["against"], rewrite["model"]) == (*sides, "builtin")
+    assert (rewrite["n_pairs"], rewrite["n_dropped"]) == ("8", "0")
     page = finished.path(TARGETS[1]).read_text(encoding="utf-8")
     shown = re.findall(r"<tr><td>([^<]*)</td>(?:<td>(?:search|rag)</td>)?<td>(builtin|haiku-0-77)</td>", page)
     titles = Plan(finished.project / "config").study("ragbench").benches

@@ -13,7 +13,7 @@ from msgspec import Struct, field
 
 from remeasure.datasets import mtrag
 from remeasure.datasets.base import Loaded, Loader
-from remeasure.datasets.reading import read_labels, read_records
+from remeasure.datasets.reading import read_labels, read_records, wrong
 from remeasure.records import Document, Question, Record, Turn
 
 
@@ -68,12 +68,13 @@ def _labels(path: Path) -> dict[mtrag.Key, tuple[str, ...]]:
 
 
 def _questions(folder: Path) -> Iterator[Question]:
-    queries, labels = {}, {}
-    for name in ("mtrag", "mtragun"):
-        queries |= _queries(folder / f"queries_{name}.jsonl")
-        labels |= _labels(folder / f"qrels_{name}.tsv")
+    queries, other = (_queries(folder / f"queries_{name}.jsonl") for name in ("mtrag", "mtragun"))
+    labels = _labels(folder / "qrels_mtrag.tsv") | _labels(folder / "qrels_mtragun.tsv")
     tasks = mtrag.by_key(_tasks(folder / "qa_turns.jsonl"))
-    yield from mtrag.questions(queries, tasks, labels, folder)
+    both = sorted(key.original for key in other.keys() & (queries.keys() | tasks.keys()))
+    if both:
+        raise wrong(folder, f"{len(both)} turns are of both sets, as {both[0]!r}")
+    yield from mtrag.questions(queries | other, tasks, labels, folder, of_un=other.keys())
 
 
 def load(files: Mapping[str, Path], options: Options) -> Loaded:

@@ -8,7 +8,7 @@ Source:
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -20,6 +20,8 @@ T = TypeVar("T")
 
 ROLE_MARKER = "|user|: "
 """What every query of the original files begins with."""
+MTRAG, MTRAG_UN = "MTRAG", "MTRAG-UN"
+"""Two sets of conversations over the same passages; a question's strata (``set``) say which it is of."""
 _TASK_ID = re.compile(r"(?P<conversation>.{1,200}?)(?:<::>|::)(?P<turn>[0-9]{1,4})\Z")
 
 
@@ -104,10 +106,18 @@ def questions(
     tasks: Mapping[Key, Task],
     labels: Mapping[Key, tuple[str, ...]],
     where: str | Path,
+    of_un: Collection[Key] = (),
 ) -> Iterator[Question]:
     """Yield one question for every turn that is searched for or answered.
 
     Conversations that are answered come first, each with its turns in order.
+
+    Args:
+        queries: what is searched for.
+        tasks: what is answered.
+        labels: gold documents.
+        where: named in errors.
+        of_un: the turns of MTRAG-UN; all others are of MTRAG.
 
     Raises:
         RemeasureError: a query has no label, or a label belongs to nothing.
@@ -124,10 +134,13 @@ def questions(
     for conversation, turns in turns_of.items():
         for turn in sorted(turns):
             key = Key(conversation, turn)
-            yield _question(key, queries.get(key), tasks.get(key), labels.get(key, ()))
+            name = MTRAG_UN if key in of_un else MTRAG
+            yield _question(key, name, queries.get(key), tasks.get(key), labels.get(key, ()))
 
 
-def _question(key: Key, query: Query | None, task: Task | None, relevant: tuple[str, ...]) -> Question:
+def _question(
+    key: Key, set_name: str, query: Query | None, task: Task | None, relevant: tuple[str, ...]
+) -> Question:
     return Question(
         question_id=question_id(f"{key.conversation}-{key.turn}"),
         original_id=key.original,
@@ -139,5 +152,5 @@ def _question(key: Key, query: Query | None, task: Task | None, relevant: tuple[
         group=key.conversation,
         turn=key.turn,
         answerability=task.answerability if task else query.answerability if query else None,
-        strata=task.strata if task else {},
+        strata={"set": set_name} | (task.strata if task else {}),
     )

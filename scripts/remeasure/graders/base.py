@@ -106,6 +106,10 @@ class MetricName:
     """Whether it is the mean over groups of their means, each group counted once."""
     shows_n: bool = False
     """Whether its number means nothing without its denominator, which then stands beside it."""
+    of_answers: bool = False
+    """Whether an answer decides if it is in the denominator, so that two cells differ by two ratios."""
+    is_tested: bool = True
+    """Whether differences are tested: not of times, since cells run beside each other."""
 
 
 @dataclass(frozen=True)

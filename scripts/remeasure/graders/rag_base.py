@@ -26,14 +26,14 @@ CITING = (
     MetricName("citations", "Citations per case", kind="number"),
     MetricName("requests", "Requests per case", kind="number"),
     MetricName("tokens_per_request", "Input tokens per request", better="low", kind="number"),
-    MetricName("seconds", "Seconds per case", better="low", kind="number"),
+    MetricName("seconds", "Seconds per case", better="low", kind="number", is_tested=False),
 )
 
 CONVERSING = (
     MetricName("macro_accuracy", "Accuracy by conversation", per_group=True),
     MetricName("macro_cited_map", "Citation MAP by conversation", per_group=True),
-    MetricName("refusal_precision", "Refusal precision", if_none=0.0, shows_n=True),
-    MetricName("refusal_recall", "Refusal recall", if_none=0.0, shows_n=True),
+    MetricName("refusal_precision", "Refusal precision", if_none=0.0, shows_n=True, of_answers=True),
+    MetricName("refusal_recall", "Refusal recall", if_none=0.0, shows_n=True, of_answers=True),
 )
 
 ANSWERS = (MetricName("accuracy", "Accuracy"), MetricName("accuracy_of_all", "Accuracy, failures as wrong"))

@@ -24,13 +24,15 @@ def from_questions(
 
     Args:
         questions: of a dataset, in its order.
-        task: what the bench does (``do``: search, answer, converse; ``query``: which text is searched for).
+        task: what the bench does (``do``: search, answer, converse; ``query``: which text is searched for;
+            ``set``: the questions of one set alone, which the dataset names in their strata).
         n_units: how many are taken.
 
     Raises:
         RemeasureError: the bench does something else, or the dataset has no such question.
     """
-    found = map(_searched(task) if task["do"] == "search" else _answered, questions)
+    chosen = _of_set(questions, task["set"]) if "set" in task else questions
+    found = map(_searched(task) if task["do"] == "search" else _answered, chosen)
     n_found = 0
     for unit in units((item for item in found if item is not None), task):
         n_found += 1
@@ -39,6 +41,28 @@ def from_questions(
     if not n_found:
         raise RemeasureError(
             f"the dataset has no question for task {dict(task)}; correct `dataset_of_bench` of the run"
+        )
+
+
+def _of_set(questions: Iterable[Question], name: Any) -> Iterator[Question]:
+    """Yield the questions of one set.
+
+    Raises:
+        RemeasureError: the dataset has no such set; names those that it has.
+    """
+    sets: dict[str, None] = {}
+    for row in questions:
+        own = row.strata.get("set")
+        if own is None:
+            continue
+        sets[own] = None
+        if own == name:
+            yield row
+    if name not in list(sets):
+        known = ", ".join(sets) or "none"
+        raise RemeasureError(
+            f"task.set is {name!r}, expected a set of the dataset's questions (it has {known}); correct the "
+            "bench in the study's settings, or `dataset_of_bench` of the run"
         )
 
 

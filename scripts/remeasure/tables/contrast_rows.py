@@ -22,6 +22,8 @@ COLUMNS = (
     "favours",
     "n_pairs",
     "n_dropped",
+    "n_denominator",
+    "n_denominator_against",
     "n_groups",
     "n_higher",
     "n_lower",
@@ -44,6 +46,10 @@ COLUMNS = (
 )
 
 
+NO_PAIR_DIFFERS = "no pair differs"
+"""Instead of an interval of no width."""
+
+
 def unit_of(metric: str, settings: TableSettings) -> str:
     """Return the unit of a difference: percents differ by points."""
     unit = settings.unit_of(metric)
@@ -60,9 +66,13 @@ def favours(difference: float | None, metric: str, settings: TableSettings) -> s
 
 
 def _method(paired: Paired, settings: TableSettings) -> str:
+    if paired.all_alike:
+        return NO_PAIR_DIFFERS
+    if paired.ratios and not all(paired.ratios):
+        return "undefined: nothing in a denominator"
     if paired.interval is None:
         return "undefined: fewer than two groups"
-    words = ["paired", *(["weighted"] if paired.is_weighted else [])]
+    words = ["two ratios," if paired.ratios else "paired", *(["weighted"] if paired.is_weighted else [])]
     words += [*(["clustered"] if paired.n_groups < paired.n_pairs else []), "bootstrap"]
     return f"{' '.join(words)} 95 %, {settings.bootstrap.n} samples, seed {settings.bootstrap.seed}"
 
@@ -73,6 +83,7 @@ def row(contrast: Contrast, settings: TableSettings) -> dict[str, Any]:
     low, high = here.interval or (None, None)
     low_strict, high_strict = strict.interval or (None, None)
     low_wald, high_wald = here.wald or (None, None)
+    own, other = here.ratios or (None, None)
     only = dict.fromkeys(("n_only_arm", "n_only_model", "n_only_bench", "n_only_against"))
     if here.is_binary:
         only |= {f"n_only_{contrast.axis}": here.n_higher, "n_only_against": here.n_lower}
@@ -92,9 +103,11 @@ def row(contrast: Contrast, settings: TableSettings) -> dict[str, Any]:
         "favours": favours(here.difference, metric, settings),
         "n_pairs": here.n_pairs,
         "n_dropped": here.n_dropped,
+        "n_denominator": own,
+        "n_denominator_against": other,
         "n_groups": here.n_groups,
-        "n_higher": here.n_higher,
-        "n_lower": here.n_lower,
+        "n_higher": None if here.ratios else here.n_higher,
+        "n_lower": None if here.ratios else here.n_lower,
         **only,
         "mcnemar_p": significant(contrast.mcnemar_p),
         "sign_p": significant(contrast.sign_p),

@@ -15,13 +15,18 @@ from remeasure.tables.wide import first_time
 
 @dataclass(frozen=True)
 class Paired:
-    """Two cells under one metric and one reading, over the units that are in the denominator of both."""
+    """Two cells under one metric and one reading, over the units that are in the denominator of both.
+
+    Where answers decide what is in the denominator (``ratios``) it is the first cell's number minus the
+    second's, each over its own units: nothing pairs, nothing is tested, and all units are drawn.
+    """
 
     difference: float | None
     """First minus second; None where no unit is left. Of a weighted metric that of two weighted means."""
     n_pairs: int
+    """Of ratios all units: what is drawn is drawn of both."""
     n_dropped: int
-    """Units that are not in the denominator of one or of both."""
+    """Units that are not in the denominator of one or of both; of ratios none."""
     n_groups: int
     n_higher: int
     """Units whose score is higher in the first."""
@@ -30,16 +35,25 @@ class Paired:
     """Whether all scores are 0 or 1, and count once."""
     is_weighted: bool
     interval: stats.Interval | None = None
+    ratios: tuple[int, int] | None = None
+    """Denominators of the two, where each has its own."""
+    is_tested: bool = True
+    all_alike: bool = False
+    """Whether no pair differs, in score or weight: then there is no interval, rather than one of no width."""
 
     @property
     def wald(self) -> stats.Interval | None:
         """Wald's interval for pairs of 0 and 1, as if each pair were independent of the others."""
-        return stats.paired_wald(self.n_higher, self.n_lower, self.n_pairs) if self.is_binary else None
+        if not self.is_binary or self.all_alike:
+            return None
+        return stats.paired_wald(self.n_higher, self.n_lower, self.n_pairs)
 
     @property
     def p(self) -> float | None:
         """The exact two-sided p of the units that differ; of scores of 0 and 1 that is McNemar's test."""
-        return stats.mcnemar_exact(self.n_higher, self.n_lower) if self.n_pairs else None
+        if self.ratios or not self.is_tested or not self.n_pairs:
+            return None
+        return stats.mcnemar_exact(self.n_higher, self.n_lower)
 
 
 @dataclass(frozen=True)
@@ -111,6 +125,8 @@ def pair_up(
         The comparison, and what its interval is still to be drawn from: scores of 0 and 1 have theirs already
         (kinds of groups are drawn), all others share their draws.
     """
+    if settings.metric(metric).of_answers:
+        return two_ratios(ours, theirs, metric, reading)
     both, first, second, own, other = scores_of(ours, theirs, metric, reading)
     numbers = ours.groups[both]
     if settings.metric(metric).per_group:
@@ -129,9 +145,15 @@ def pair_up(
         n_lower=int((first < second).sum()),
         is_binary=binary and n_pairs > 0,
         is_weighted=weighted,
+        is_tested=settings.metric(metric).is_tested,
+        all_alike=n_pairs > 0
+        and bool((first == second).all())
+        and (not weighted or bool((own == other).all())),
     )
     if not n_pairs:
         return found, None
+    if found.all_alike:
+        return replace(found, difference=0.0), None
     if own is not None and other is not None:
         tops, bottoms = [first * own, second * other], [own, other]
         value = float(tops[0].sum() / own.sum() - tops[1].sum() / other.sum())
@@ -143,6 +165,38 @@ def pair_up(
         first, second, groups=groups, n_resamples=settings.bootstrap.n, seed=settings.bootstrap.seed
     )
     return replace(found, interval=interval), None
+
+
+def two_ratios(ours: Cell, theirs: Cell, metric: str, reading: str) -> tuple[Paired, resampling.Sums | None]:
+    """Compare two numbers whose denominators the answers decide, each over its own units.
+
+    Returns:
+        As ``pair_up``; whole groups of all units are drawn, of both cells the same.
+    """
+    scores = [cell.scores[metric][reading] for cell in (ours, theirs)]
+    known = [~np.isnan(one) for one in scores]
+    tops = [np.where(there, one, 0.0) for one, there in zip(scores, known, strict=True)]
+    n_first, n_second = (int(there.sum()) for there in known)
+    groups = ours.groups.tolist()
+    found = Paired(
+        difference=None,
+        n_pairs=len(groups),
+        n_dropped=0,
+        n_groups=len(set(groups)),
+        n_higher=0,
+        n_lower=0,
+        is_binary=False,
+        is_weighted=False,
+        ratios=(n_first, n_second),
+        is_tested=False,
+        all_alike=n_first > 0 and bool(np.array_equal(*scores, equal_nan=True)),
+    )
+    if not n_first or not n_second:
+        return found, None
+    found = replace(found, difference=float(tops[0].sum()) / n_first - float(tops[1].sum()) / n_second)
+    if found.all_alike:
+        return found, None
+    return found, resampling.sums(tops, [there.astype(np.float64) for there in known], groups)
 
 
 def pairs(cells: Mapping[CellKey, Cell], settings: TableSettings) -> list[Compared]:

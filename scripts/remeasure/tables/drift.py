@@ -59,7 +59,11 @@ class Drift:
     n_repeats: int
     """How often everything was asked."""
     n_units: int
-    """Units that are in the denominator of both sides every time: all numbers here are of these."""
+    """Units that are in the denominator of both sides every time: all numbers here are of these.
+
+    Where answers decide what is in a denominator, values are of each cell's own units, and this counts those
+    that all have.
+    """
     n_dropped: int
     values: tuple[tuple[float, ...], tuple[float, ...]]
     """Of the first and of the second, time by time; empty without units."""
@@ -144,6 +148,7 @@ def of_pair(
     pair: Pair,
     *,
     per_group: bool = False,
+    of_answers: bool = False,
 ) -> Drift:
     """Return how far two cells and their difference drift.
 
@@ -153,13 +158,20 @@ def of_pair(
         reading: published or strict.
         pair: what is compared.
         per_group: whether the metric is the mean of the groups' means.
+        of_answers: whether an answer decides if it is in the denominator: each cell has its own.
     """
     first = sides[0][0]
     scores = [[cell.scores[metric][reading] for cell in side] for side in sides]
     known = ~np.isnan(np.stack([one for side in scores for one in side])).any(axis=0)
+    own = [[~np.isnan(one) if of_answers else known for one in side] for side in scores]
+    has_values = all(one.any() for side in own for one in side)
     values = [
-        tuple(_value(cell, metric, reading, known, per_group) for cell in side if known.any())
-        for side in sides
+        tuple(
+            _value(cell, metric, reading, units, per_group)
+            for cell, units in zip(side, masks, strict=True)
+            if has_values
+        )
+        for side, masks in zip(sides, own, strict=True)
     ]
     return Drift(
         metric=metric,
@@ -199,7 +211,14 @@ def of_table(cells: Mapping[CellKey, Cell], settings: TableSettings) -> list[Dri
         for metric in settings.metrics:
             if all(metric.name in cell.scores for side in sides for cell in side):
                 found[metric.name] += [
-                    of_pair(sides, metric.name, reading, one.pair, per_group=metric.per_group)
+                    of_pair(
+                        sides,
+                        metric.name,
+                        reading,
+                        one.pair,
+                        per_group=metric.per_group,
+                        of_answers=metric.of_answers,
+                    )
                     for reading in (PUBLISHED, STRICT)
                 ]
     together = [drift for here in found.values() for drift in here]

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 
-from remeasure import showing
-from remeasure.tables.contrasts import Contrast
+from remeasure import showing, stats
+from remeasure.tables.contrast_rows import NO_PAIR_DIFFERS
+from remeasure.tables.contrasts import Contrast, Paired
 from remeasure.tables.markdown_text import (
     axes_of,
     axis_names,
@@ -45,8 +46,24 @@ def _has_pairs(contrast: Contrast) -> bool:
 
 
 def shows_wald(contrasts: Sequence[Contrast]) -> bool:
-    """Return whether Wald's interval stands beside the bootstrap's: where benches are compared."""
-    return any(one.axis == "bench" and one.published.is_binary for one in contrasts)
+    """Return whether Wald's interval stands beside the bootstrap's: where benches or models are compared."""
+    return any(one.axis in ("bench", "model") and one.published.is_binary for one in contrasts)
+
+
+def _span(paired: Paired, interval: stats.Interval | None, metric: str, settings: TableSettings) -> str:
+    return NO_PAIR_DIFFERS if paired.all_alike else span(interval, metric, settings)
+
+
+def _wald(paired: Paired, metric: str, settings: TableSettings) -> str:
+    return _span(paired, paired.wald, metric, settings) if paired.is_binary else "–"
+
+
+def _n(paired: Paired) -> str:
+    return f"{paired.n_pairs:,}" if paired.ratios is None else "{:,} and {:,}".format(*paired.ratios)
+
+
+def _n_strict(paired: Paired) -> str:
+    return f"{_n(paired)} ({paired.n_dropped:,} dropped)" if paired.ratios is None else _n(paired)
 
 
 def contrast_table(contrasts: Sequence[Contrast], axis: str, settings: TableSettings) -> str:
@@ -64,16 +81,18 @@ def contrast_table(contrasts: Sequence[Contrast], axis: str, settings: TableSett
             *([names[_called(contrast) or ""]] if named else _sides(contrast, settings)),
             *([settings.metric(contrast.metric).directed] if several else []),
             points(contrast.published.difference, contrast.metric, settings),
-            span(contrast.published.interval, contrast.metric, settings),
-            *([span(contrast.published.wald, contrast.metric, settings)] if walds else []),
-            f"{contrast.published.n_pairs:,}",
-            f"{contrast.published.n_higher} : {contrast.published.n_lower}",
+            _span(contrast.published, contrast.published.interval, contrast.metric, settings),
+            *([_wald(contrast.published, contrast.metric, settings)] if walds else []),
+            _n(contrast.published),
+            "–"
+            if contrast.published.ratios
+            else f"{contrast.published.n_higher} : {contrast.published.n_lower}",
             p_value(contrast.mcnemar_p),
             *([p_value(contrast.sign_p)] if any(one.sign_p is not None for one in contrasts) else []),
             p_value(contrast.holm_p),
             points(contrast.strict.difference, contrast.metric, settings),
-            span(contrast.strict.interval, contrast.metric, settings),
-            f"{contrast.strict.n_pairs:,} ({contrast.strict.n_dropped:,} dropped)",
+            _span(contrast.strict, contrast.strict.interval, contrast.metric, settings),
+            _n_strict(contrast.strict),
         ]
         for contrast in contrasts
     ]
@@ -115,6 +134,30 @@ def _own_denominators(contrasts: Sequence[Contrast], settings: TableSettings) ->
     if not own:
         return []
     return [f"Of {_listed(dict.fromkeys(own))}, pairs are the units that have the metric on both sides.\n"]
+
+
+def _of_answers(contrasts: Sequence[Contrast], settings: TableSettings) -> list[str]:
+    """Say what is compared where answers decide what is in the denominator."""
+    own = [settings.metric(one.metric).title for one in contrasts if one.published.ratios]
+    if not own:
+        return []
+    return [
+        f"Of {_listed(dict.fromkeys(own))}, answers decide which units count: the difference is that of the "
+        "two cells' numbers, each over its own denominator (both stand under *Pairs*), with groups drawn of "
+        "both together and without a test.\n"
+    ]
+
+
+def _untested(contrasts: Sequence[Contrast], settings: TableSettings) -> list[str]:
+    """Say which metrics are not tested and why."""
+    own = [one.metric for one in contrasts if not settings.metric(one.metric).is_tested]
+    if not own:
+        return []
+    titles_of = _listed(dict.fromkeys(settings.metric(name).title for name in own))
+    return [
+        f"{titles_of}: not tested. Cells run beside each other on one machine, so that times differ by what "
+        "else ran; the interval is over units alone and knows nothing of that.\n"
+    ]
 
 
 def _listed(words: Iterable[str]) -> str:
@@ -162,5 +205,6 @@ def differences(contrasts: Sequence[Contrast], settings: TableSettings) -> list[
         parts += [contrast_table(main, axis, settings)] if main else []
         parts += ["Other metrics:\n"] if main and other else []
         parts += [contrast_table(other, axis, settings)] if other else []
-        parts += _own_denominators([*main, *other], settings)
+        for sentences in (_own_denominators, _of_answers, _untested):
+            parts += sentences([*main, *other], settings)
     return parts

@@ -57,6 +57,10 @@ class MetricTitle(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """What the original says where nothing is in the denominator."""
     per_group: bool = False
     """Whether it is the mean over groups of their means, each group counted once."""
+    of_answers: bool = False
+    """Whether an answer decides if it is in the denominator, so that two cells differ by two ratios."""
+    is_tested: bool = True
+    """Whether differences are tested."""
 
     @property
     def directed(self) -> str:
