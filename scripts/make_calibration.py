@@ -58,8 +58,8 @@ def votes_of(
     ]
 
 
-def labels_of(path: Path, answers: Sequence[Chosen]) -> list[bool | None]:
-    """Return the labels of the answers; null where one has none.
+def labels_of(path: Path, answers: Sequence[Chosen]) -> tuple[list[bool | None], int]:
+    """Return the labels of the answers, null where one has none, and how many labels are of other answers.
 
     Raises:
         RemeasureError: as ``sheet.read``, or no label belongs to an answer of the sample.
@@ -75,7 +75,7 @@ def labels_of(path: Path, answers: Sequence[Chosen]) -> list[bool | None]:
     if n_else:
         log.warning("%s: %d labels belong to answers that are not in the sample", path, n_else)
     log.info("%s: %d of %d answers have a label", path, n_here, len(answers))
-    return found
+    return found, n_else
 
 
 def work(args: argparse.Namespace) -> None:
@@ -95,15 +95,19 @@ def work(args: argparse.Namespace) -> None:
     for judge in settings.judges:
         replies = list(jsonl.read(paths[judge], Response))
         votes[judge] = votes_of(replies, answers, settings, paths[judge])
+    labelled: dict[str, int] = {}
     if args.labels:
-        votes[comparing.LABELS] = labels_of(args.labels, answers)
-        titles[comparing.LABELS] = "labels of people"
+        found, n_else = labels_of(args.labels, answers)
+        votes[comparing.LABELS] = found
+        titles[comparing.LABELS] = "labels"
+        labelled = {"labels": len(found) - found.count(None), "labels_of_other_answers": n_else}
     own = {
         judge: [one.model in settings.own_models.get(judge, ()) for one in answers]
         for judge in settings.judges
     }
     pool = Pool(counts["passed"], counts["failed"])
     rows = comparing.rows(answers, votes, titles, own, grader.label, pool, settings.seed)
+    comparing.say_unused(rows, labelled.get("labels_of_other_answers", 0))
     write_text(args.out, csv_text.render(comparing.COLUMNS, rows))
     provenance.write_stage(
         args.record,
@@ -113,7 +117,7 @@ def work(args: argparse.Namespace) -> None:
         inputs=[args.picked, args.sample, *args.responses, *([args.labels] if args.labels else [])],
         outputs=[args.out],
         packages=["numpy"],
-        counts={"answers": len(answers), "judges": len(settings.judges)},
+        counts={"answers": len(answers), "judges": len(settings.judges)} | labelled,
     )
     for row in rows:
         if row["kind"] == "agreement":

@@ -46,7 +46,7 @@ class Calibrated:
 
     def labels(self, wildcards) -> dict[str, str]:
         """The labelled sheet, where there is one."""
-        path = self.plan.calibration(wildcards.run, wildcards.table).labels
+        path = self.plan.labels(wildcards.run, wildcards.table)
         return {} if path is None else {"labels": path}
 
     def estimated_calibrations(self, run: str, tables: list[str]) -> dict[str, dict[str, Any]]:

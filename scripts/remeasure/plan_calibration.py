@@ -66,6 +66,14 @@ class CalibrationPlan(SystemsPlan):
             raise RemeasureError(f"{place}.benches: grader {grader.label} has no judge; name judged benches")
         return found
 
+    def labels(self, run: str, table: str) -> str | None:
+        """Return the labelled sheet of a table, null without one; found as ``dataset_files`` finds files."""
+        path = self.calibration(run, table).labels
+        if path is None:
+            return None
+        ours = self.folder.parent / path
+        return str(ours) if not Path(path).exists() and ours.exists() else path
+
     def is_calibrated(self, run: str, table: str) -> bool:
         """Return whether a run checks the judge of a table's study, and has cells of the benches named."""
         study = next((cell.study for cell in self.cells if cell.table == table), None)

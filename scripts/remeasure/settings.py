@@ -442,8 +442,8 @@ def load_run(folder: Path, name: str) -> Run:
 # What a run says of a study's images or models, and what it inherits that would be said of others.
 _REPLACES = {
     "source": ("notes",),
-    "items": ("notes",),
-    "reader": ("notes", "compare", "stands_for", "readers_of"),
+    "items": ("notes", "calibration.labels"),
+    "reader": ("notes", "compare", "stands_for", "readers_of", "calibration.labels"),
 }
 
 
@@ -456,8 +456,18 @@ def _without_what_it_replaces(merged: dict[str, Any], layer: dict[str, Any]) -> 
     for name, section in own.items():
         if isinstance(section, dict) and isinstance(kept.get(name), dict):
             gone = {word for key in section for word in _REPLACES.get(key, ())}
-            kept[name] = {key: value for key, value in kept[name].items() if key not in gone}
+            kept[name] = _without(kept[name], gone)
     return merged | {"studies": kept}
+
+
+def _without(section: dict[str, Any], names: set[str]) -> dict[str, Any]:
+    """Return a section without some settings; ``a.b`` is the setting ``b`` of a section in it."""
+    kept = {key: value for key, value in section.items() if key not in names}
+    for name in sorted(names):
+        head, _, tail = name.partition(".")
+        if tail and isinstance(kept.get(head), dict):
+            kept[head] = {key: value for key, value in kept[head].items() if key != tail}
+    return kept
 
 
 def _leave_out_studies(merged: dict[str, Any], own: dict[str, Any]) -> None:

@@ -378,6 +378,27 @@ def test_from_graded_cells_to_the_table_of_judges(here):
     assert int(rows[7]["n_own"]) + int(rows[7]["n_other"]) == int(rows[5]["n_both_readable"])
 
 
+def test_labels_of_other_answers_are_counted_and_said(here, capsys):
+    answers = pick(4)
+    judged("one", ["A"] * 4)
+    labels = [f"k{one.key},pass" for one in answers[:3]] + [
+        "kffffffffffffffff,pass",
+        "keeeeeeeeeeeeeeee,fail",
+    ]
+    tablekit.put(Path("labels.csv"), "\n".join(["key,label", *labels]) + "\n")
+    assert table("--labels", "labels.csv", judges=("one",)) == 0
+    rows = {
+        (row["first"], row["second"]): row for row in csv_text.read(Path("judges.csv"), comparing.COLUMNS)
+    }
+    said = "2 labels of answers that are not in the sample: not used"
+    assert rows["one", "labels"]["n_both_readable"] == "3"
+    assert rows["one", "labels"]["remark"].endswith(said) and rows["table", "labels"]["remark"].endswith(said)
+    assert said not in rows["table", "one"]["remark"]
+    counts = jsonl.read_json(Path("judges.json"), Stage).counts
+    assert (counts["labels"], counts["labels_of_other_answers"]) == (3, 2)
+    assert "2 labels belong to answers that are not in the sample" in capsys.readouterr().err
+
+
 def test_labels_of_another_sample_are_refused(here, capsys):
     answers = pick(4)
     judged("one", ["A"] * len(answers))
@@ -463,6 +484,19 @@ def test_a_model_that_answers_for_a_system_is_the_judge_itself(plan_of):
     assert plan._wrote("embedded", "evidence-reader", "builtin")
     assert not plan._wrote("embedded", "answer-judge", "builtin")
     assert plan._wrote("embedded", "page-reader-smollm2", "page-reader-smollm2@2")
+
+
+def test_the_labels_of_the_embedded_run_are_there_and_are_those_of_no_other_run(
+    plan_of, tmp_path, monkeypatch
+):
+    plan = plan_of("{}")
+    monkeypatch.chdir(
+        tmp_path / "config"
+    )  # called from elsewhere, the file that ships with the workflow is found
+    assert plan.labels("embedded", "ragbench") == str(tmp_path / "config/labels/ragbench.csv")
+    found = sheet.read(tmp_path / "config/labels/ragbench.csv")
+    assert len(found) == 20 and list(found.values()).count(True) == 9
+    assert plan.labels("ci", "ragbench") is None
 
 
 # -- where else it is known ----------------------------------------------------------------------------------

@@ -46,6 +46,23 @@ def test_what_was_said_of_other_models_is_not_said_of_one_s_own(config):
     assert mine(config, reader="captioner-scan", notes=["Mine."]).notes == ["Mine."]
 
 
+@pytest.mark.parametrize(
+    ("section", "labels"),
+    [
+        ({"items_per_bench": 3}, "config/labels/ragbench.csv"),
+        ({"reader": "haiku-0-77"}, None),
+        ({"items": "/data/items"}, None),
+        ({"reader": "haiku-0-77", "calibration": {"labels": "mine.csv"}}, "mine.csv"),
+    ],
+)
+def test_labels_of_other_answers_are_not_inherited(config, section, labels):
+    run = {"extends": "embedded", "title": "mine", "studies": {"ragbench": section}}
+    (config / "runs" / "mine.yaml").write_text(yaml.safe_dump(run))
+    settings.load_run.cache_clear()
+    found = settings.load_run(config, "mine").studies["ragbench"].calibration
+    assert (found.labels, found.n) == (labels, 24)
+
+
 def test_a_run_may_leave_out_a_study(config):
     run = {"extends": "embedded", "title": "mine", "studies": {"pixelrag": None}}
     (config / "runs" / "mine.yaml").write_text(yaml.safe_dump(run))

@@ -215,6 +215,14 @@ def rows(
     return found
 
 
+def say_unused(rows: list[dict[str, Any]], n: int) -> None:
+    """Note in the rows with labels how many labels are of answers outside the sample, and were not used."""
+    for row in rows:
+        if n and LABELS in (row["first"], row["second"]):
+            more = f"{n} label{'s' if n > 1 else ''} of answers that are not in the sample: not used"
+            row["remark"] = "; ".join(filter(None, [row["remark"], more]))
+
+
 def _named(first: str, second: str, votes: Mapping[str, Votes], titles: Mapping[str, str]) -> dict[str, Any]:
     return {
         "first": first,
