@@ -17,7 +17,7 @@ def work(args: argparse.Namespace) -> None:
 
     plan = Plan(args.config_folder)
     preamble.check_run(args.run, plan)
-    cells = [cell for cell in plan.cells if cell.study in plan.run(args.run).studies]
+    cells = plan.cells_in(args.run)
     print(f"preflight of run {args.run!r}: {report.plural(len(cells), 'cell')}", file=sys.stderr, flush=True)
     profile = cluster.Profile(args.partitions, args.scratch, tuple(args.sbatch)) if args.cluster else None
     groups = preflight.check(plan, args.run, args.root, profile)

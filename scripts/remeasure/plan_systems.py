@@ -170,6 +170,17 @@ class SystemsPlan(AskingPlan):
             )
         return known[name]
 
+    def database_sources(self, run: str, dataset: str, name: str) -> list[str]:
+        """Return what a database of a dataset comes from beside documents and embedder.
+
+        The one that is ready-made; else what its options name among the sources, such as a tokenizer.
+        """
+        found = self.database(run, name)
+        if dataset in found.prebuilt:
+            return [found.prebuilt[dataset]]
+        told = [value for value in found.options.values() if isinstance(value, str)]
+        return [value for value in told if value.startswith("results/sources/")]
+
     def ingest(self, run: str, dataset: str, database: str) -> dict[str, Any]:
         """Settings of ``ingest_documents``: what decides what is in a database."""
         found = self.database(run, database)

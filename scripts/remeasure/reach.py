@@ -101,6 +101,10 @@ def _of_cell(plan: "Plan", run: str, cell: Cell) -> Iterator[str]:
     dataset = plan.dataset_of(run, cell.study, cell.bench)
     if dataset:
         yield from plan.dataset(run, dataset).files.values()
+        readers = plan.readers(run, cell.study, cell.bench, cell.arm)
+        systems = [system for reader in readers if (system := plan.system(run, reader))]
+        for name in dict.fromkeys(system.database for system in systems):
+            yield from plan.database_sources(run, dataset, name)
     if plan.reads_index(run, cell.study):
         yield from plan.tables_of(run, cell.study).values() or [plan.source(run, cell.study)]
     yield from plan.grader_files(run, cell.study, cell.bench).values()

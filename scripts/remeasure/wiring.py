@@ -168,7 +168,7 @@ class Wiring(Places, Calibrated):
         return " ".join(f"{name}={state}" for name, state in states.items())
 
     def ingested(self, wildcards) -> dict[str, Any]:
-        """What a database is made from: documents, the files of its embedder, its environment."""
+        """What a database is made from: documents, files of its embedder, its environment, its sources."""
         run, found = wildcards.run, self.plan.database(wildcards.run, wildcards.database)
         files = self.plan.model(run, found.embedder).files.values()
         named = {
@@ -177,8 +177,8 @@ class Wiring(Places, Calibrated):
         }
         if found.environment is not None:
             named["environment"] = environment_record(found.environment)
-        ready = found.prebuilt.get(wildcards.dataset)
-        return named | ({"prebuilt": verified(ready)} if ready else {})
+        sources = self.plan.database_sources(run, wildcards.dataset, wildcards.database)
+        return named | {"sources": [verified(path) for path in sources]}
 
     def ingest_options(self, wildcards) -> dict[str, str]:
         """As ``ingested``, what the script is told by options of its own."""

@@ -12,9 +12,9 @@ READER = "page-reader-smollm2"
 CELLS = [f"results/ci/pixelrag/{bench}/base/{READER}" for bench in ("nq", "sqa")]
 
 
-def n_answered(journal) -> int:
+def n_answered(journal, server: str = "server") -> int:
     """How many requests the model server of a cell says that it answered."""
-    return int(re.search(r"(\d+) requests answered, 0 refused", (journal / "server.log").read_text())[1])
+    return int(re.search(r"(\d+) requests answered, 0 refused", (journal / f"{server}.log").read_text())[1])
 
 
 def n_lines(journal) -> int:
@@ -22,13 +22,25 @@ def n_lines(journal) -> int:
 
 
 def test_a_server_answered_in_every_cell_of_the_embedded_run(finished):
-    kinds = {
-        json.loads(path.read_text())["kind"] for path in finished.path("results/ci").rglob("executors/*.json")
+    told = {
+        path.stem: json.loads(path.read_text())
+        for path in finished.path("results/ci").rglob("executors/*.json")
     }
-    assert kinds == {"server"}
+    kinds = {name: way["kind"] for name, way in told.items()}
+    systems = {name for name, kind in kinds.items() if kind == "system"}
+    assert systems == {"builtin", "haiku-0-77"} and set(kinds.values()) == {"server", "system"}
+    behind = [told[name][role]["way"]["kind"] for name in systems for role in ("embedder", "answerer")]
+    assert behind == ["server"] * 4
     journals = [path.parent for path in finished.path("results/ci").rglob("answers.json")]
-    assert len(journals) == 24 + 12 + 2 + 2 + 12  # two captioners; six conditions and their judge
+    # Two captioners; six conditions and their judge; nine cells of systems, four of them judged, two judges of
+    # the calibration.
+    assert len(journals) == 24 + 12 + 2 + 2 + 12 + 9 + 4 + 2
     for folder in journals:
+        if folder.name in systems:
+            # A system asks more than once for an answer, and an answerer only where there are answers.
+            for part in ["embedder"] + ["answerer"] * (folder.parent.name != "search"):
+                assert n_answered(folder / "journal", part) > 0, folder
+            continue
         # A run that was interrupted has lines of several servers, and the log of the last one.
         assert 0 < n_answered(folder / "journal") <= n_lines(folder / "journal"), folder
 
