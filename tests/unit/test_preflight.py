@@ -141,8 +141,9 @@ def test_requests_that_are_not_built_are_counted_and_named_and_one_word_with_the
         code, err = project.check()
     assert code == 0 and "0 requests of 0 files read" in err
     # 24 cells, the judge's requests for three of six benches, two captioners, six judged cells of cases; two
-    # systems in eight cells, three of them judged; two judges of the calibration: 24 + 12 + 2 + 12 + 22 + 2.
-    assert "not built yet: 74 files (pixelrag/{nq nqt sqa livevqa mms evqa}/{naive traf base lora}, " in err
+    # systems in eight cells, three of them judged, and one in one with code; two judges of the calibration:
+    # 24 + 12 + 2 + 12 + 16 + 6 + 1 + 2.
+    assert "not built yet: 75 files (pixelrag/{nq nqt sqa livevqa mms evqa}/{naive traf base lora}, " in err
     assert "pixelrag/{sqa mms evqa}/{naive traf base lora}/judge, " in err
     # naive answers of nq: temperature 0 and thinking off, which vLLM is told through its chat template.
     (body,) = server.bodies
