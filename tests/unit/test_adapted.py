@@ -125,7 +125,7 @@ def test_asking_waits_for_the_folder_and_a_table_names_its_record(monkeypatch):
     assert wiring.server_files("paper", "pixelrag", "qwen2-vl-7b") == ["results/paper/adapted/qwen2-vl-7b"]
     batch = {"kind": "vllm-batch", "model": "results/paper/adapted/qwen2-vl-7b"}
     monkeypatch.setattr(PLAN, "study_executor", lambda *_: batch)
-    assert wiring.server_files("paper", "pixelrag", "x") == ["results/paper/adapted/qwen2-vl-7b"]
+    assert wiring.server_files("paper", "pixelrag", "qwen2-vl-7b") == ["results/paper/adapted/qwen2-vl-7b"]
     found = lineage._model_records(PLAN, "paper", "llava-1-5-7b")
     assert found == ["results/paper/adapted/llava-1-5-7b.json"]
     assert lineage._model_records(PLAN, "paper", "qwen3-5-4b") == []

@@ -76,7 +76,7 @@ def test_a_wrong_row_is_one_line_with_row_and_field(tmp_path, old, new, said):
 def plan_of(tmp_path):
     """Return a plan whose run ``mine`` has one hosted model with the given lines."""
     shutil.copytree(CONFIG, tmp_path / "config")
-    for name in ("scripts", "requirements.txt"):
+    for name in ("scripts", "envs", "requirements.txt"):
         (tmp_path / name).symlink_to(CONFIG.parent / name)
 
     numbers = itertools.count()

@@ -190,7 +190,7 @@ def test_every_cell_of_the_study_has_an_arm_that_fits():
     plan = Plan(CONFIG)
     study = plan.study("ragbench")
     cells = [one for one in plan.cells if one.study == "ragbench"]
-    assert len(cells) == 19
+    assert len(cells) == 20
     for one in cells:
         check_arm(study.arms[one.arm].options, "", study.benches[one.bench].grader)
 
