@@ -32,8 +32,8 @@ def test_a_server_answered_in_every_cell_of_the_embedded_run(finished):
     behind = [told[name][role]["way"]["kind"] for name in systems for role in ("embedder", "answerer")]
     assert behind == ["server"] * 4
     journals = [path.parent for path in finished.path("results/ci").rglob("answers.json")]
-    # Two captioners; six conditions and their judge; nine cells of systems, four of them judged, two judges of
-    # the calibration.
+    # Two captioners; six conditions and their judge; nine cells of systems, four of them judged; two judges
+    # of the calibration.
     assert len(journals) == 24 + 12 + 2 + 2 + 12 + 9 + 4 + 2
     for folder in journals:
         if folder.name in systems:
