@@ -1,8 +1,8 @@
 """A small real adapter for tests: a folder with one JSON file, vectors from nobody, answers that repeat.
 
 Words in a question make it misbehave: ``break`` ends it, ``hang`` makes it wait, ``junk`` is no reply,
-``huge`` a line without an end, ``twice`` two lines, ``limit`` the request limit, ``down`` a connection, ``cut``
-a cut answer, ``nothing`` an answer without text. ``breakonce`` ends it the first time only.
+``huge`` a line without an end, ``twice`` two lines, ``limit`` the request limit, ``down`` a connection,
+``cut`` a cut answer, ``nothing`` an answer without text. ``breakonce`` ends it the first time only.
 """
 
 import json
