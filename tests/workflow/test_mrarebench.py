@@ -62,6 +62,7 @@ def test_requests_differ_in_nothing_but_their_condition(finished):
         assert name and name not in nodx[-1]["text"]
 
 
+@pytest.mark.slow  # the story of test_ragbench.py, which is told every time
 @pytest.mark.timeout(300)
 def test_a_killed_run_goes_on_asks_nothing_twice_and_ends_in_the_same_bytes(finished, tmp_path):
     checkout = Checkout(copy_project(tmp_path / "project"), tmp_path / "work")

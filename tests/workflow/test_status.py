@@ -80,8 +80,8 @@ def test_a_finished_run_is_done_with_all_its_answers(finished):
         [{"n": 4, "total": 4}] * 24
         + [{"n": 30, "total": 30}] * 2
         + [{"n": 6, "total": 6}] * 6
-        # Of systems: four cells that search, two that answer, three with a conversation of five turns.
-        + [{"n": 8, "total": 8}] * 6
+        # Of systems: five cells that search, two that answer, three with a conversation of five turns.
+        + [{"n": 8, "total": 8}] * 7
         + [{"n": 5, "total": 5}] * 3
     )
     assert [one["answers"] for one in values["steps"] if one["rule"] == "ask_calibration"] == [

@@ -37,6 +37,7 @@ def test_no_stage_asks_which_study_it_serves():
         assert not re.search(r"study\s*(==|!=|in)\s*[\[(\"']", path.read_text()), path
 
 
+@pytest.mark.slow  # the story of test_ragbench.py, which is told every time
 @pytest.mark.timeout(300)
 def test_a_killed_run_goes_on_asks_nothing_twice_and_ends_in_the_same_bytes(finished, tmp_path):
     checkout = Checkout(copy_project(tmp_path / "project"), tmp_path / "work")
