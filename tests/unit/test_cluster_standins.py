@@ -178,6 +178,7 @@ def test_a_refused_job_is_refused_at_once(folder, tmp_path):
     assert time.monotonic() - began < 3
 
 
+@pytest.mark.slow
 def test_an_absent_controller_is_waited_for(folder, tmp_path):
     jobs(tmp_path)
     program(
@@ -221,6 +222,7 @@ def test_a_job_that_was_submitted_while_the_driver_ends_is_cancelled(folder, tmp
     assert (tmp_path / "cancelled").read_text() == "42\n"
 
 
+@pytest.mark.slow
 def test_a_script_on_standard_input_is_sent_again_whole(folder, tmp_path):
     jobs(tmp_path)
     program(

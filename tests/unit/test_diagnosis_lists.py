@@ -212,6 +212,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_megabyte_of_anything_is_read_at_once(name):
     start = time.process_time()

@@ -133,6 +133,7 @@ def test_words_have_only_letters_and_digits_and_are_their_own_words(caption):
     assert again == words or any(unicodedata.normalize("NFKC", word).lower() != word for word in words)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("piece", ["a dog, ", "狗", "e\u0301", "…", "- ", "'s", "\u0301", "x", "\u1161"])
 def test_a_megabyte_takes_a_time_in_proportion(piece):
     def took(size: int) -> float:

@@ -463,6 +463,7 @@ def white(text: str, width_px: int, height_px: int) -> tiles.Capture:
     return tiles.check(stream.getvalue(), width_px, height_px)
 
 
+@pytest.mark.slow
 def test_a_capture_that_comes_out_blank_is_tried_again_and_then_recorded_as_failed(tmp_path, monkeypatch):
     names = {"once": "<p>blank once</p>", "always": "<p>always</p>" * 3, "torn": "<p>torn</p>" * 5}
     archive = write_zim(tmp_path / "a.zim", [Given(name, page(text)) for name, text in names.items()])
@@ -488,6 +489,7 @@ def test_a_capture_that_comes_out_blank_is_tried_again_and_then_recorded_as_fail
     assert [heights.count(height) for height in sorted(set(heights))] == [2, 2, 2]
 
 
+@pytest.mark.slow
 def test_a_tile_left_over_from_another_place_or_page_is_noticed(tmp_path, monkeypatch, capsys):
     archive = write_zim(
         tmp_path / "a.zim", [Given("long", page(TALL_ROWS)), Given("next", page("<p>next</p>" * 200))]

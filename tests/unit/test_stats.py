@@ -145,6 +145,7 @@ def test_holm_of_literals():
     assert stats.holm([]) == []
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
 def test_holm_agrees_with_statsmodels(p_values):

@@ -192,6 +192,7 @@ def test_a_description_must_lie_in_the_zip_as_it_is(tmp_path):
         torch_file.TorchFile(path)
 
 
+@pytest.mark.slow
 def test_a_file_of_ten_thousand_tensors_is_read(tmp_path):
     many = {
         f"model.layers.{n}.self_attn.q_proj.lora_A.default.weight": np.float32([n]) for n in range(10_000)
