@@ -70,7 +70,7 @@ def make_environment(requirements: list[Path]) -> None:
     python = str(VENV / "bin" / "python")
     pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--require-hashes"]
     uv = [str(VENV / "bin" / "uv"), "pip", "install", "--quiet", "--python", python, "--require-hashes"]
-    # uv needs a quarter of pip's time, but knows nothing of a package index that is set for pip alone.
+    # uv needs a fraction of pip's time, but knows nothing of a package index that is set for pip alone.
     alone = VENV / "uv.txt"
     alone.write_text(lines_of("uv", requirements[0].read_text(encoding="utf-8")), encoding="utf-8")
     done = subprocess.run([*pip, "-r", str(alone)]).returncode == 0

@@ -74,7 +74,7 @@ def install(settings: Settings, root: Path, folder: Path) -> str:
         with contextlib.suppress(FileNotFoundError):
             shutil.rmtree(folder)
         _call([str(base), "-I", "-m", "venv", "--without-pip", str(folder)], "venv")
-        # 12 seconds for 156 packages on two cores, where pip takes minutes.
+        # 12 seconds for 156 packages on two busy cores, where pip took about five minutes.
         words = [uv.find_uv_bin(), "pip", "install", "--python", str(python), *_OPTIONS]
         _call([*words, "--requirement", str(lock)], "uv pip install")
         jsonl.write_json(note, Installed(identity=identity))

@@ -202,7 +202,7 @@ def test_paragraphs_are_documents_by_title_and_the_first_text_of_two_stays(tmp_p
     if form == "jsonl":
         lines(path, TWO)
     else:
-        pyarrow = pytest.importorskip("pyarrow", reason="Parquet files are read with pyarrow")
+        import pyarrow
         from pyarrow import parquet
 
         parquet.write_table(pyarrow.Table.from_pylist(TWO), path)
@@ -229,7 +229,6 @@ def test_titles_and_paragraphs_that_are_not_as_many_are_refused(tmp_path, capsys
 
 
 def test_a_file_that_is_no_parquet_file_is_refused(tmp_path, capsys):
-    pytest.importorskip("pyarrow", reason="Parquet files are read with pyarrow")
     Path("x.parquet").write_bytes(b"PAR1 not really PAR1")
     assert load(tmp_path, "hotpotqa", {"questions": Path("x.parquet")}) == 2
     assert "x.parquet: no Parquet file that can be read" in refused(capsys)

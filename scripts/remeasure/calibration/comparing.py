@@ -11,7 +11,7 @@ from remeasure.calibration.picking import Chosen, Pool
 from remeasure.tables.csv_text import decimals
 
 TABLE, LABELS = "table", "labels"
-"""Raters beside the judges that are asked: the verdicts in the table, and people."""
+"""Raters beside the judges that are asked: the verdicts in the table, and the labels."""
 N_RESAMPLES = 2000
 Votes = Sequence[bool | None]
 COLUMNS = (

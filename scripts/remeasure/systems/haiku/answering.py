@@ -133,7 +133,7 @@ class Answerer:
                     message_history=question.history or None,
                     model_settings=waits,
                 )
-            except Exception as error:
+            except Exception as error:  # whatever a library below raises is the state of this question
                 new = messages[len(question.history) :]
                 return self._failed(error, self._trace(new, capability, host))
         new = result.new_messages()

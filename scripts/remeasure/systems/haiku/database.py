@@ -29,7 +29,7 @@ async def opened(path: Path, config: Any, embedder: dict[str, Any], *, create: b
         rag = HaikuRAG(path, config=config, create=create, read_only=not create, skip_validation=True)
         try:
             await rag.__aenter__()
-        except Exception as error:
+        except Exception as error:  # of a dozen classes, none of which can be gone on from
             said = failures.one_line(error)
             raise Failed("fatal", f"{path}: cannot be opened ({type(error).__name__}): {said}") from error
     return rag
@@ -117,7 +117,7 @@ class Filling:
         """Write prepared documents; where the embedder refuses a text, all but that document."""
         try:
             await self._rag.import_documents(prepared)
-        except Exception as error:
+        except Exception as error:  # all but a refused text is raised again
             if failures.kind_of(error) not in ("refused", "context_length"):
                 raise
             if len(prepared) > 1:

@@ -28,7 +28,7 @@ async def check_filter(rag: Any, clause: str | None) -> None:
     try:
         whole = f"({clause})"
         await rag.store.document_meta_table.query().select(["id"]).where(whole).limit(1).to_list()
-    except Exception as error:
+    except Exception as error:  # the database raises what its layers do; a filter that fails stops the step
         said = failures.one_line(error)
         raise Failed(
             "bad_filter", f"filter {clause!r} is no condition over id, uri, title, metadata: {said}"
@@ -83,7 +83,7 @@ async def searched(rag: Any, command: dict[str, Any]) -> list[dict[str, Any]]:
     for query in command["queries"]:
         try:
             results.append(await one_search(rag, query, command["limit"], clause, mode))
-        except Exception as error:
+        except Exception as error:  # one search that fails costs itself; what hits all is raised again
             kind = failures.kind_of(error)
             if kind in _ALL_FAIL:
                 raise

@@ -58,7 +58,7 @@ class Adapter:
             return {"ok": False, "kind": error.kind, "error": failures.one_line(error)}
         except KeyError as error:
             return {"ok": False, "kind": "fatal", "error": f"{command.get('do')}: {error} is missing"}
-        except Exception as error:
+        except Exception as error:  # a command must be answered whatever happens
             said = f"{type(error).__name__}: {failures.one_line(error)}"
             return {"ok": False, "kind": failures.kind_of(error), "error": said}
 
