@@ -19,7 +19,7 @@ from remeasure.fingerprint import code_of, study_code
 from remeasure.needs import Needs, RuleResources
 from remeasure.plan import Plan
 from remeasure.preamble import browser_options, check_config
-from remeasure.wiring import Wiring, as_json, as_options, as_pairs, watching
+from remeasure.wiring import Wiring, as_json, as_options, as_pairs, as_words, watching
 
 STARTED = time.time()
 
@@ -68,5 +68,15 @@ wildcard_constraints:
     encoder="(?!tiles/|passages/|parts/)[a-z0-9][a-z0-9_-]*",
     model="[a-z0-9][a-z0-9_-]*(@[1-9][0-9]*)?",
     judge="[a-z0-9][a-z0-9_-]*",
+    photos="[a-z0-9][a-z0-9_-]*",
+    backbone="[a-z0-9][a-z0-9_-]*",
+    local="[a-z0-9][a-z0-9_-]*",
+    head="[a-z0-9][a-z0-9_-]*",
+    seed="[0-9]+",
+    reranker="[a-z0-9][a-z0-9_-]*",
+    gallery="[a-z0-9][a-z0-9_-]*",
+    projection="(?!given-)[a-z0-9][a-z0-9_-]*",
+    reader="[a-z0-9][a-z0-9_-]*",
+    piece="[1-9][0-9]*of[1-9][0-9]*|queries|whole|instructed",
     shard="[1-9][0-9]*of[1-9][0-9]*",
     part="[1-9][0-9]*of[1-9][0-9]*",

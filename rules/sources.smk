@@ -256,6 +256,43 @@ for name, composed in PLAN.catalogue.composed_cases().items():
             " 2> {log:q}"
 
 
+rule compose_photos:
+    """Scenes that were photographed twice, with ground truth; other places as classes and as distractors."""
+    input:
+        opencv=ancient("results/sources/opencv-doc.deb"),
+        panoramas=ancient("results/sources/panoramas.zip"),
+    output:
+        buildings="results/sources/composed-photos/buildings.zip",
+        buildings_labels="results/sources/composed-photos/buildings.json",
+        objects="results/sources/composed-photos/objects.zip",
+        objects_labels="results/sources/composed-photos/objects.json",
+        clean="results/sources/composed-photos/train_clean.csv",
+        categories="results/sources/composed-photos/train_label_to_category.csv",
+        listed="results/sources/composed-photos/views.txt",
+        archives=expand("results/sources/composed-photos/images_{number}.tar", number=["000", "001"]),
+        md5=expand("results/sources/composed-photos/md5.images_{number}.txt", number=["000", "001"]),
+        views=expand("results/sources/composed-photos/views.{number}.tar.gz", number=[1, 2, 3, 4]),
+        record="results/sources/composed-photos.json",
+    log:
+        "results/sources/logs/compose_photos.log",
+    benchmark:
+        "results/sources/logs/compose_photos.benchmark.tsv"
+    localrule: True
+    conda:
+        "../envs/core.yaml"
+    threads: 2
+    resources:
+        mem_mb=2000,
+        runtime=30,
+    params:
+        code=code_of("compose_photos.py"),
+        settings=lambda wildcards: json.dumps(PLAN.scenes("composed-photos"), sort_keys=True),
+    shell:
+        'python "$SCRIPTS"/compose_photos.py --settings {params.settings:q} --opencv {input.opencv:q}'
+        " --panoramas {input.panoramas:q} --threads {threads} --out $(dirname {output.buildings:q})"
+        " --record {output.record:q} 2> {log:q}"
+
+
 rule convert_photo_model:
     """The photo descriptor as ONNX, read from its weights without running any of their code."""
     input:

@@ -52,7 +52,7 @@ rule make_page:
         images=FILES.pictured,
         graded=lambda wildcards: FILES.cells(wildcards, "graded.jsonl"),
         responses=lambda wildcards: FILES.cells(wildcards, "responses.jsonl"),
-        requests=lambda wildcards: FILES.cells(wildcards, "requests.jsonl"),
+        requests=FILES.requests_shown,
         judged=FILES.judged,
         documents=FILES.documents,
         table="results/{run}/tables/{table}.json",

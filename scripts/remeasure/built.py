@@ -35,6 +35,21 @@ BUILT = {
     "factbook.pictures.zip": Built("factbook.pictures.json", ("flag-icons.zip", "factbook.facts.jsonl")),
     "composed-triplets.zip": Built("composed-triplets.json", ("panoramas.zip", "twemoji.zip")),
     "efficientnet-lite0.onnx": Built("efficientnet-lite0.json", ("efficientnet-lite0.pth",)),
+    **{
+        f"composed-photos/{name}": Built("composed-photos.json", ("opencv-doc.deb", "panoramas.zip"))
+        for name in (
+            "buildings.zip",
+            "buildings.json",
+            "objects.zip",
+            "objects.json",
+            "train_clean.csv",
+            "train_label_to_category.csv",
+            "views.txt",
+            *(f"images_{n:03d}.tar" for n in range(2)),
+            *(f"md5.images_{n:03d}.txt" for n in range(2)),
+            *(f"views.{n}.tar.gz" for n in range(1, 5)),
+        )
+    },
     _PHENOTYPES: Built("orpha-phenotypes.record.json", ("hp.obo", "phenotype.hpoa"), "write_phenotypes.py"),
 }
 

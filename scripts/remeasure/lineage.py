@@ -20,7 +20,9 @@ def stage_records(plan: Plan, run: str, table: str) -> list[str]:
         found = [f"{bench}/items.json"]
         for name in plan.readers(run, cell.study, cell.bench, cell.arm):
             reader = f"{bench}/{cell.arm}/{name}"
-            found += [f"{reader}/{record}.json" for record in ("grade", "answers", "ask")]
+            ranker = plan.ranker(run, name)
+            found += [f"{reader}/{record}.json" for record in ("grade", "answers")]
+            found += _ranking_records(plan, run, cell, name) if ranker else [f"{reader}/ask.json"]
             for asked in plan.system_models(run, name):
                 found += _model_records(plan, run, asked)
             found += _system_records(plan, run, cell, name)
@@ -44,6 +46,14 @@ def stage_records(plan: Plan, run: str, table: str) -> list[str]:
             found += [built_record(plan, path) for path in tables or [source] if is_made(plan, path)]
         records.update(dict.fromkeys(found + _corpus_records(plan, run, cell, arm)))
     return list(records)
+
+
+def _ranking_records(plan: Plan, run: str, cell: Cell, reader: str) -> list[str]:
+    """Return the records of photographs, descriptors, heads and rankings behind a reader that ranks."""
+    ranker, gallery = plan.ranker(run, reader), plan.gallery_of(run, cell.study, cell.bench)
+    if ranker is None or gallery is None:
+        return []
+    return []
 
 
 def _system_records(plan: Plan, run: str, cell: Cell, reader: str) -> list[str]:

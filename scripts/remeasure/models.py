@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta
 
 from remeasure.errors import RemeasureError
+from remeasure.instances.settings import Ranker
 from remeasure.needs import Needs, check_needs
 from remeasure.systems.settings import System
 from remeasure.yaml_files import Positive, Seconds, Settings
@@ -40,8 +41,8 @@ class Model(Settings, kw_only=True):
     """A reader or judge, and one way to reach it.
 
     ``server`` (a program that the step starts), ``base_url`` (an endpoint, or several that serve the same
-    model), ``system`` (it searches documents and asks models), ``imported`` (answers that are there), or
-    ``replay`` beside one of them (answers of older runs).
+    model), ``system`` (it searches documents and asks models), ``ranker`` (a gallery of photographs is
+    ranked), ``imported`` (answers that are there), or ``replay`` beside one of them (answers of older runs).
     """
 
     title: str
@@ -52,6 +53,7 @@ class Model(Settings, kw_only=True):
     options: dict[str, bool | float | int | str] = {}
     base_url: str | list[str] | None = None
     system: System | None = None
+    ranker: Ranker | None = None
     imported: Imported | None = None
     replay: str | None = None
     """Folder of an older run: answers come from its journals, and a request that they lack is an error."""
@@ -89,7 +91,11 @@ class Model(Settings, kw_only=True):
 
     def on_login(self) -> bool:
         """Return whether it is asked beside the Snakemake that plans; nodes often have no network."""
-        return self.where == "login" if self.where else self.server is None and self.system is None
+        return (
+            self.where == "login"
+            if self.where
+            else self.server is None and self.system is None and self.ranker is None
+        )
 
     def vllm_batch(self) -> dict[str, Any]:
         """Return model and options of ``vllm run-batch``; a hub's name stands in the options."""
@@ -114,7 +120,7 @@ def check_model(model: Model, place: str) -> None:
     Raises:
         RemeasureError: no way or two ways to reach it, an address that is none, a key where its name belongs.
     """
-    ways = {name: getattr(model, name) for name in ("server", "base_url", "system", "imported")}
+    ways = {name: getattr(model, name) for name in ("server", "base_url", "system", "ranker", "imported")}
     given = [name for name, value in ways.items() if value is not None]
     if len(given) != 1:
         raise RemeasureError(

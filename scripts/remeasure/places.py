@@ -118,6 +118,24 @@ class Places:
 
         return self._runs(rest)
 
+    def ranking(self) -> str:
+        """Return what ``run`` must match where a reader is not asked but ranks a gallery of photographs."""
+
+        def rest(_: str, run: Run) -> str:
+            here = _any(name for name, model in run.models.items() if model.ranker)
+            return here and f"[^/]+/[^/]+/[^/]+/(?:{here}){repeats.PATTERN}/"
+
+        return self._runs(rest)
+
+    def reranking(self, *, trained: bool) -> str:
+        """Return what ``run`` must match where a reranker is trained, or where its weights are published ones."""
+
+        def rest(_: str, run: Run) -> str:
+            here = _any(name for name, found in run.rerankers.items() if bool(found.training) == trained)
+            return here and f"rerankers/(?:{here})[.]"
+
+        return self._runs(rest)
+
     def parted(self, stage: str) -> str:
         """Return what ``run`` must match where a stage of a corpus is done in parts.
 

@@ -17,6 +17,7 @@ from remeasure.encoders import BACKENDS
 from remeasure.errors import RemeasureError, did_you_mean
 from remeasure.files import sha256_file
 from remeasure.plan_calibration import CalibrationPlan
+from remeasure.plan_instances import InstancesPlan
 from remeasure.settings import Cell, Corpus, Encoder, Run, Study, StudyRun
 
 # The seed of every bootstrap in every table.
@@ -25,7 +26,7 @@ BOOTSTRAP_SEED = 1
 PAGE_UNITS = 60
 
 
-class Plan(CalibrationPlan):
+class Plan(CalibrationPlan, InstancesPlan):
     """All settings of the project, resolved on demand.
 
     Args:
@@ -196,6 +197,8 @@ class Plan(CalibrationPlan):
                 "n_items": None if training else self.n_items(run, study, bench),
                 "with_answers": compares,
             } | ({"task": self.task_of_items(study, bench)} if self.study(study).datasets else {})
+        if self.study(study).galleries:
+            return {"n_items": self.n_items(run, study, bench)}
         if self.study(study).datasets:
             return {"n_items": self.n_items(run, study, bench), "task": self.task_of_items(study, bench)}
         index = self.study(study).index
@@ -383,6 +386,8 @@ class Plan(CalibrationPlan):
 
     def prompts_elsewhere(self, run: str, study: str) -> list[str]:
         """Return the files of a study's prompts that are no part of the repository."""
+        if self.study(study).galleries:
+            return []
         profile = prompts.profile(self.folder, study, self.study_run(run, study).prompts)
         return [path for path in profile["files"].values() if prompts.is_elsewhere(path)]
 

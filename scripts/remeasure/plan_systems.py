@@ -33,7 +33,9 @@ class SystemsPlan(AskingPlan):
         # Own questions, too, are answered from the documents of a dataset.
         if protocol.datasets and bench not in here.dataset_of_bench:
             return ()
-        for name in (*here.readers_of, *here.dataset_of_bench):
+        if protocol.galleries and bench not in here.gallery_of_bench:
+            return ()
+        for name in (*here.readers_of, *here.dataset_of_bench, *here.gallery_of_bench):
             head, _, tail = name.partition("/")
             if head not in protocol.benches or (tail and tail not in protocol.arms):
                 raise RemeasureError(
@@ -50,17 +52,20 @@ class SystemsPlan(AskingPlan):
         )
 
     def _check_arms(self, run: str, study: str, model: str) -> None:
-        system, known = self.model(run, model).system, self.study(study).arms
-        strange = next((name for name in (system.arms if system else ()) if name not in known), None)
+        spec, known = self.model(run, model), self.study(study).arms
+        kind, found = ("ranker", spec.ranker) if spec.ranker else ("system", spec.system)
+        strange = next((name for name in (found.arms if found else ()) if name not in known), None)
         if strange is not None:
             raise RemeasureError(
-                f"{self.folder}/runs/{run}.yaml: models.{model}.system.arms: study {study} has no arm "
+                f"{self.folder}/runs/{run}.yaml: models.{model}.{kind}.arms: study {study} has no arm "
                 f"{strange!r}{did_you_mean(strange, known)}; correct it"
             )
 
     def _has(self, run: str, model: str, arm: str) -> bool:
-        system = self.model(run, model).system
-        return system is None or (arm in system.arms and self.is_possible(run, model))
+        spec = self.model(run, model)
+        if spec.ranker is not None:
+            return arm in spec.ranker.arms
+        return spec.system is None or (arm in spec.system.arms and self.is_possible(run, model))
 
     def is_possible(self, run: str, model: str) -> bool:
         """Return whether the environment that a system needs can be made on this computer.

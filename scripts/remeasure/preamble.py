@@ -74,6 +74,8 @@ def check_run(run: str, plan: Plan) -> None:
 
 def _check_arms(run: str, plan: Plan, study: str) -> None:
     """Let a study whose messages take options of arms look at them (``check_arm``)."""
+    if plan.study(study).galleries:  # nothing is asked
+        return
     check = getattr(studies.load(study, "messages"), "check_arm", None)
     for cell in plan.cells if check else ():
         if cell.study == study:
@@ -202,6 +204,8 @@ def _check_cell(run: str, plan: Plan, cell: Cell, made: set[str], place: str) ->
                     f"{place}: studies.{cell.study}.source: {source} is not there; put "
                     f"{'it' if tables else 'the images'} there or correct the path"
                 )
+    elif study.galleries:
+        pass  # its questions are photographs
     elif corpus is None and (here.items is None or study.arms[cell.arm].retriever):
         raise RemeasureError(f"{place}: studies.{cell.study}.corpus: is missing; name one")
     elif here.items is None and plan.corpus(run, corpus).facts is None:
@@ -215,7 +219,10 @@ def _check_cell(run: str, plan: Plan, cell: Cell, made: set[str], place: str) ->
         if path not in made and not Path(path).is_file():
             raise RemeasureError(f"{place}: studies.{cell.study}.items: {path} is not a file; add it")
     for reader in plan.readers(run, cell.study, cell.bench, cell.arm):
-        plan.request(run, cell.study, cell.bench, cell.arm, reader)
+        if plan.ranker(run, reader):
+            plan.place(run, cell.study, cell.bench, cell.arm, reader)
+        else:
+            plan.request(run, cell.study, cell.bench, cell.arm, reader)
         plan.shards(run, cell.study, cell.bench, cell.arm, reader)
         told = plan.grade(run, cell.study, cell.bench, cell.arm, reader)
         _check_options(graders.by_name(told["grader"]).method, told["options"], place, cell)

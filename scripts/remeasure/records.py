@@ -263,6 +263,32 @@ class Trace(Record, kw_only=True):
     """From the question to the answer, waits for the model included."""
 
 
+class PlacedPhoto(Record, kw_only=True):
+    """A photograph at the top of a ranking."""
+
+    photo: str
+    """Its name in the gallery."""
+    score: float
+    label: Literal["easy", "hard", "junk"] | None = None
+
+
+class Placed(Record, kw_only=True):
+    """Where the labelled photographs of a query stand in the ranking of a whole gallery."""
+
+    n_gallery: int
+    """Photographs that were ranked, distractors included."""
+    n_positives: dict[str, int]
+    """Annotated positives per difficulty (easy, medium, hard)."""
+    positions: dict[str, tuple[int, ...]]
+    """Per difficulty the positions of its positives from 0, ascending, junk left out; ties by gallery index."""
+    as_sorted: dict[str, tuple[int, ...]] = {}
+    """The same as numpy's default sort of the negated scores orders ties, for the difficulties where it differs."""
+    n_tied: int = 0
+    """Labelled photographs whose score another photograph shares."""
+    top: tuple[PlacedPhoto, ...] = ()
+    """The first of the ranking, junk included, for people to see; of a reranked one that of Medium."""
+
+
 class Response(Record, kw_only=True):
     """Outcome of one request: one line of ``responses.jsonl``, one for every request, in request order.
 
@@ -283,6 +309,8 @@ class Response(Record, kw_only=True):
     """Class and last message, for every status but ``answered``."""
     trace: Trace | UnsetType = UNSET
     """What a system did; a model that is asked directly has none. Its seconds are those of the first time."""
+    placed: Placed | UnsetType = UNSET
+    """What a ranker did, which has no text."""
 
 
 class JournalEntry(Record, kw_only=True):

@@ -14,6 +14,16 @@ from remeasure import repeats
 from remeasure.adapters import Adapted, check_adapted
 from remeasure.encoders import BACKENDS
 from remeasure.errors import RemeasureError, did_you_mean
+from remeasure.instances import checks as instance_checks
+from remeasure.instances.settings import (
+    Backbone,
+    Gallery,
+    Head,
+    LocalFeatures,
+    PhotoSet,
+    Projection,
+    Reranker,
+)
 from remeasure.models import Model, check_model
 from remeasure.needs import CorpusNeeds, EncoderNeeds, check_needs
 from remeasure.systems.settings import Database, Dataset, Environment, System
@@ -130,6 +140,10 @@ class StudyRun(Settings, kw_only=True):
     """Benches (``nq``) or cells (``nq/base``) that only some of the readers answer; none: it is left out."""
     dataset_of_bench: dict[str, str] = {}
     """The dataset of each bench, where the study's questions come from datasets; others are left out."""
+    gallery_of_bench: dict[str, str] = {}
+    """The gallery of each bench, where the study ranks photographs; others are left out."""
+    spread_of: dict[str, list[str]] = {}
+    """Readers that are the same but for a seed, under a name: their mean and spread are shown."""
     calibration: Calibration | None = None
     """How the judge is checked; null: it is not."""
     filter: str | None = None
@@ -208,6 +222,13 @@ class Run(Settings, kw_only=True):
     datasets: dict[str, Dataset] = {}
     environments: dict[str, Environment] = {}
     databases: dict[str, Database] = {}
+    photo_sets: dict[str, PhotoSet] = {}
+    backbones: dict[str, Backbone] = {}
+    local_features: dict[str, LocalFeatures] = {}
+    heads: dict[str, Head] = {}
+    rerankers: dict[str, Reranker] = {}
+    galleries: dict[str, Gallery] = {}
+    projection: Projection = Projection()
     models: dict[str, Model]
     studies: dict[str, StudyRun]
     limits: Limits = Limits()
@@ -364,6 +385,8 @@ class Study(Settings, kw_only=True):
     layout: Layout = Layout()
     datasets: bool = False
     """Whether its questions come from datasets."""
+    galleries: bool = False
+    """Whether its questions are photographs, for which galleries are ranked."""
     retrieve: Retrieve | None = None
     """Null where no arm retrieves."""
     index: Index | None = None
@@ -491,6 +514,7 @@ def _known(kind: str, word: str, known, place: str) -> None:
 def _check_run(run: Run, path: Path) -> None:
     """Check what points from one section of a run to another."""
     named = [*run.corpora, *run.encoders, *run.adapted, *run.models]
+    named += [name for section in instance_checks.SECTIONS for name in getattr(run, section)]
     for slug in [*named, *run.datasets, *run.environments, *run.databases]:
         if not SLUG.match(slug):
             raise RemeasureError(f"{path}: name {slug!r} may hold only a-z, 0-9, _ and -; rename it")
@@ -509,6 +533,7 @@ def _check_run(run: Run, path: Path) -> None:
     for name, adapted in run.adapted.items():
         check_adapted(adapted, f"{path}: adapted.{name}")
         check_needs(adapted.needs, f"{path}: adapted.{name}.needs")
+    instance_checks.check_run(run, path)
     for name, model in run.models.items():
         check_model(model, f"{path}: models.{name}")
         if model.system is not None:
@@ -525,6 +550,11 @@ def _check_run(run: Run, path: Path) -> None:
         place = f"{path}: studies.{name}"
         for bench, dataset in study.dataset_of_bench.items():
             _known("dataset", dataset, run.datasets, f"{place}.dataset_of_bench.{bench}")
+        for bench, gallery in study.gallery_of_bench.items():
+            _known("gallery", gallery, run.galleries, f"{place}.gallery_of_bench.{bench}")
+        for several in study.spread_of.values():
+            for reader in several:
+                _known("reader", reader, study.models, f"{place}.spread_of")
         for reader in study.stands_for:
             _known("reader", reader, study.models, f"{place}.stands_for")
         for cell, readers in study.readers_of.items():

@@ -15,6 +15,7 @@ from remeasure.files import sha256_of
 from remeasure.places import Places
 from remeasure.plan import Plan
 from remeasure.plan_systems import database_folder, environment_record
+from remeasure.wiring_instances import InstanceFiles
 
 UNIT_FILES = {
     "tiles": {"manifest": "tiles/manifest.jsonl", "ocr": "tiles/ocr.jsonl"},
@@ -44,6 +45,18 @@ def as_options(function: Callable[[Any], dict[str, str]]) -> Callable[[Any], lis
     return resolved
 
 
+def as_words(function: Callable[[Any], dict[str, Any]]) -> Callable[[Any], list[str]]:
+    """Return a function of wildcards that gives named inputs as options; one of several files has many words."""
+
+    def resolved(wildcards) -> list[str]:
+        found: list[str] = []
+        for name, value in function(wildcards).items():
+            found += [f"--{name.replace('_', '-')}", *([value] if isinstance(value, str) else value)]
+        return [str(word) for word in found]
+
+    return resolved
+
+
 def as_pairs(function: Callable[[Any], dict[str, str]]) -> Callable[[Any], list[str]]:
     """Return a function of wildcards that gives named inputs as words ``name=path``."""
 
@@ -65,7 +78,7 @@ def _elsewhere(settings: dict[str, Any]) -> list[Any]:
     return [verified(path) for path in files if prompts.is_elsewhere(path)]
 
 
-class Wiring(Places, Calibrated):
+class Wiring(Places, Calibrated, InstanceFiles):
     """Input functions of the rules, over one plan."""
 
     def __init__(self, plan: Plan) -> None:
@@ -190,6 +203,11 @@ class Wiring(Places, Calibrated):
     def items(self, wildcards) -> dict[str, Any]:
         """What the questions of a bench are made from."""
         here = self.plan.study_run(wildcards.run, wildcards.study)
+        gallery = self.plan.gallery_of(wildcards.run, wildcards.study, wildcards.bench)
+        if gallery:
+            photos = self.plan.gallery(wildcards.run, gallery).photos
+            pictures = verified(self.plan.photo_set(wildcards.run, photos).photos)
+            return {"labels": f"results/{wildcards.run}/photos/{photos}/labels.json", "queries": pictures}
         dataset = self.plan.dataset_of(wildcards.run, wildcards.study, wildcards.bench)
         if dataset:
             made = f"results/{wildcards.run}/datasets/{dataset}"
@@ -417,6 +435,15 @@ class Wiring(Places, Calibrated):
             f"results/{wildcards.run}/{c.study}/{c.bench}/{c.arm}/{reader}/{name}"
             for c in self.plan.cells_of(wildcards.table, wildcards.run)
             for reader in self.plan.readers(wildcards.run, c.study, c.bench, c.arm)
+        ]
+
+    def requests_shown(self, wildcards) -> list[str]:
+        """The requests of every cell of a table whose reader is asked."""
+        return [
+            f"results/{wildcards.run}/{c.study}/{c.bench}/{c.arm}/{reader}/requests.jsonl"
+            for c in self.plan.cells_of(wildcards.table, wildcards.run)
+            for reader in self.plan.readers(wildcards.run, c.study, c.bench, c.arm)
+            if self.plan.ranker(wildcards.run, reader) is None
         ]
 
     def benches(self, wildcards, name: str) -> list[str]:

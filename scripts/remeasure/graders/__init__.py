@@ -5,6 +5,7 @@ from remeasure.graders.base import Case, Grader, MetricName, Unit, UnitGrader
 from remeasure.graders.choice import MCQ_LETTER
 from remeasure.graders.exact import EM
 from remeasure.graders.judged import JUDGE_ANYOF, JUDGE_OR10, JUDGE_SIMPLEQA, JUDGE_WORLDVQA
+from remeasure.graders.placed_photos import PLACED_PHOTOS
 from remeasure.graders.rag import JUDGE_RAG_ANSWER, NUMBER_MATCH, RANKED_DOCUMENTS
 from remeasure.graders.ranked_list import JUDGE_RANKED_LIST, RANKED_LIST
 from remeasure.graders.rubric import JUDGE_RUBRIC
@@ -26,6 +27,7 @@ GRADERS: dict[str, UnitGrader] = {
         RANKED_DOCUMENTS,
         JUDGE_RAG_ANSWER,
         NUMBER_MATCH,
+        PLACED_PHOTOS,
     )
 }
 

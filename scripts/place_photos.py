@@ -1,0 +1,3 @@
+"""Stub: place_photos is not written yet."""
+
+raise SystemExit("error: place_photos.py is not written yet")

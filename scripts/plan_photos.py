@@ -1,0 +1,3 @@
+"""Stub: plan_photos is not written yet."""
+
+raise SystemExit("error: plan_photos.py is not written yet")

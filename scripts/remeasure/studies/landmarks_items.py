@@ -1,0 +1,1 @@
+"""Items of the landmarks study: one per query photograph."""

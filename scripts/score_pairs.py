@@ -1,0 +1,3 @@
+"""Stub: score_pairs is not written yet."""
+
+raise SystemExit("error: score_pairs.py is not written yet")

@@ -1,0 +1,3 @@
+"""Stub: stream_photos is not written yet."""
+
+raise SystemExit("error: stream_photos.py is not written yet")
