@@ -35,6 +35,11 @@ class Archives(Settings, kw_only=True):
     at_once: Positive = 10
     """How many jobs may download at the same time."""
 
+    def paths(self, piece: str) -> list[str]:
+        """Return the archives of a part that lie in a folder, with their checksums; none where they are fetched."""
+        named = [pattern for pattern in (self.place, self.md5) if pattern and "://" not in pattern]
+        return [p.replace("{number}", n) for p in named for n in self.of_part(piece)]
+
     def of_part(self, piece: str) -> list[str]:
         """Return the numbers of the archives of a part (``2of4``), as they stand in names."""
         part, _, n_parts = piece.partition("of")
@@ -76,6 +81,8 @@ class PhotoSet(Settings, kw_only=True):
     """Counts that must come out: ``queries`` and ``gallery``, ``photos``, ``classes``."""
     anchor: dict[str, str] = {}
     """Of a benchmark: public descriptors (``features``, a .mat file) whose mAP is known, for the audit."""
+    bytes: Positive | None = None
+    """For estimates: size of its archives."""
     parts: Pieces = 1
     """Into how many jobs bringing and describing it is split; archives go to parts in order."""
     needs: PhotoNeeds = PhotoNeeds()
@@ -224,7 +231,8 @@ class Projection(Settings, kw_only=True):
     usd_per_hour: Above0 = 1.10
     pause_if_usd: Above0 = 200.0
     download_mb_per_s: Above0 | None = None
-    cpu_usd: Annotated[float, Meta(ge=0)] = 0.0
+    cpu_usd_per_hour: Annotated[float, Meta(ge=0)] = 0.0
+    """Of the machine that downloads."""
 
 
 SECTIONS: dict[str, Any] = {
