@@ -27,7 +27,7 @@ class Ranks(NamedTuple):
     """int64 [L], from 0; ties by gallery id."""
     rank_default: np.ndarray
     """int64 [L]; ties as numpy's default sort of the negated scores orders them, which depends on the
-    processor."""
+    processor; the same as ``rank`` where that was not asked for."""
     score: np.ndarray
     """float32 [L]."""
     n_tied: int
@@ -66,11 +66,12 @@ class ScoreRow:
         self._counts = np.bincount(self._bins, minlength=n_bins)
         self._above = len(scores) - np.cumsum(self._counts)
 
-    def ranks(self, ids: np.ndarray) -> Ranks:
+    def ranks(self, ids: np.ndarray, *, default: bool = False) -> Ranks:
         """Find where some photographs stand.
 
         Args:
             ids: int64 [L], ascending, each once.
+            default: also as numpy's default sort orders ties, which sorts everything where there are any.
 
         Raises:
             RemeasureError: an id is not in the gallery.
@@ -85,12 +86,12 @@ class ScoreRow:
         own = self.scores[ids]
         after, alike = self._counted(own, self._bins[ids])
         tied = np.flatnonzero(alike > 1)
-        rank, default = after, after
+        rank = as_sorted = after
         if len(tied):
             rank = after.copy()
             rank[tied] += [np.count_nonzero(self.scores[: ids[i]] == own[i]) for i in tied]
-            default = self._default_ranks(ids)
-        return Ranks(ids, rank, default, own.astype(np.float32), len(tied))
+            as_sorted = self._default_ranks(ids) if default else rank
+        return Ranks(ids, rank, as_sorted, own.astype(np.float32), len(tied))
 
     def _counted(self, own: np.ndarray, bins: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return how many scores are higher than each of some, and how many are equal, itself included."""
