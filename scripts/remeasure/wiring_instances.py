@@ -1,6 +1,6 @@
 """Which files the stages of photographs read, as functions of wildcards; part of ``wiring.Wiring``.
 
-Names are the script's option names. Everything of a set of photographs lies in ``photos/<set>/``, everything of a
+Names are the script's option names. What belongs to a set of photographs lies in ``photos/<set>/``, what to a
 gallery in ``galleries/<gallery>/``, heads and rerankers beside them.
 """
 
@@ -142,7 +142,7 @@ class InstanceFiles:
         return {"plan": f"{here}/plan.parquet", "locals": locals_}
 
     def audited_photos(self, wildcards) -> dict[str, Any]:
-        """What the audit of a benchmark looks at: labels, photographs, vectors of queries with and without crop."""
+        """What the audit of a benchmark looks at: labels, photographs, vectors of queries."""
         run, photos = wildcards.run, wildcards.photos
         found, name = self.plan.photo_set(run, photos), self.plan.audit_backbone(run, photos)
         here = f"results/{run}/photos/{photos}"
@@ -237,7 +237,7 @@ class InstanceFiles:
         return {"order": f"results/{run}/photos/{photos}/order.json", "first": sorted(firsts)}
 
     def pairs(self, wildcards) -> dict[str, Any]:
-        """Shortlists of a gallery, tokens of its queries and photographs, and pairs that are scored already."""
+        """Shortlists of a gallery, tokens of queries and photographs, and pairs that are scored."""
         run, gallery, reranker = wildcards.run, wildcards.gallery, wildcards.reranker
         found, here = self.plan.gallery(run, gallery), f"results/{run}/galleries/{gallery}"
         photos = f"results/{run}/photos/{found.photos}"

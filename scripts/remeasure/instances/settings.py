@@ -10,7 +10,7 @@ from remeasure.yaml_files import Count, Pieces, Positive, Settings
 Share = Annotated[float, Meta(ge=0, le=1)]
 Above0 = Annotated[float, Meta(gt=0)]
 PIECES = ("queries", "whole", "instructed")
-"""Pieces of a benchmark beside its gallery: query photos cropped to their boxes, the same uncropped, and cropped
+"""Pieces of a benchmark beside its gallery: query photos cropped to their boxes, uncropped, and cropped
 with the instruction that an encoder has for queries."""
 
 
@@ -36,7 +36,7 @@ class Archives(Settings, kw_only=True):
     """How many jobs may download at the same time."""
 
     def paths(self, piece: str) -> list[str]:
-        """Return the archives of a part that lie in a folder, with their checksums; none where they are fetched."""
+        """Return the archives of a part in a folder, with their checksums; none where they are fetched."""
         named = [pattern for pattern in (self.place, self.md5) if pattern and "://" not in pattern]
         return [p.replace("{number}", n) for p in named for n in self.of_part(piece)]
 
@@ -218,7 +218,7 @@ class Ranker(Settings, kw_only=True):
     seed: Count = 0
     selection: Literal["published", "holdout"] = "published"
     backbone: str | None = None
-    """Vectors that the head is applied to, if not its own backbone's; without a head the read-outs' encoder."""
+    """Whose vectors the head is applied to, if not its own backbone's; without a head the read-outs'."""
     first_stage: dict[str, str] = {}
     """Instead of a head: gallery to a published ranking."""
     reranker: str | None = None
