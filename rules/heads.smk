@@ -71,7 +71,7 @@ rule train_reranker:
     benchmark:
         "results/{run}/rerankers/logs/{reranker}.benchmark.tsv"
     wildcard_constraints:
-        run=FILES.reranking(trained=True),
+        run=FILES.ranking("trained"),
     conda:
         "../envs/photos.yaml"
     threads: NEEDS.threads(FILES.section_needs("rerankers", "reranker"), 1)
@@ -99,7 +99,7 @@ rule import_reranker:
     benchmark:
         "results/{run}/rerankers/logs/{reranker}.benchmark.tsv"
     wildcard_constraints:
-        run=FILES.reranking(trained=False),
+        run=FILES.ranking("imported"),
     conda:
         "../envs/photos.yaml"
     resources:

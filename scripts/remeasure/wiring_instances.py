@@ -66,9 +66,7 @@ class InstanceFiles:
         """The archives of a part that lie in a folder, with their checksums; none where they are fetched."""
         archives = self.plan.photo_set(run, photos).archives
         assert archives is not None, photos
-        named = [pattern for pattern in (archives.place, archives.md5) if pattern and "://" not in pattern]
-        numbers = archives.of_part(piece)
-        return [_ancient(p.replace("{number}", n)) for p in named for n in numbers]
+        return [_ancient(path) for path in archives.paths(piece)]
 
     def photo_shards(self, wildcards, name: str) -> list[str]:
         """One file of every part of a set."""

@@ -35,6 +35,11 @@ class Archives(Settings, kw_only=True):
     at_once: Positive = 10
     """How many jobs may download at the same time."""
 
+    def paths(self, piece: str) -> list[str]:
+        """Return the archives of a part that lie in a folder, with their checksums; none where they are fetched."""
+        named = [pattern for pattern in (self.place, self.md5) if pattern and "://" not in pattern]
+        return [p.replace("{number}", n) for p in named for n in self.of_part(piece)]
+
     def of_part(self, piece: str) -> list[str]:
         """Return the numbers of the archives of a part (``2of4``), as they stand in names."""
         part, _, n_parts = piece.partition("of")
