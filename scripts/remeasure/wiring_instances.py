@@ -301,6 +301,15 @@ class InstanceFiles:
             named["pairs"] = f"{here}/pairs/{ranker.reranker}.parquet"
         return named
 
+    def ranked_photos(self, wildcards) -> list[Any]:
+        """The photographs of the benchmark of every bench of a table that ranks a gallery, in table order."""
+        found = dict.fromkeys(
+            (cell.study, cell.bench) for cell in self.plan.cells_of(wildcards.table, wildcards.run)
+        )
+        named = [self.plan.gallery_of(wildcards.run, *place) for place in found]
+        sets = [self.plan.gallery(wildcards.run, name).photos for name in named if name]
+        return [_ancient(self.plan.photo_set(wildcards.run, name).photos) for name in sets]
+
     def ranker_of(self, run: str, model: str) -> Ranker | None:
         """How a reader ranks; null where it is asked."""
         return self.plan.ranker(run, model)

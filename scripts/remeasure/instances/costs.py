@@ -34,8 +34,8 @@ class Step(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     usd_per_hour: float = 0.0
     stored_bytes: int | None = None
     way: Literal["ours", "published", "both"] = "ours"
-    """Whose plan has it: in ours only distractors that are shortlisted get local descriptors, in the published
-    one all of them."""
+    """Whose plan has it: in ours only shortlisted distractors get local descriptors, in the published one
+    all of them."""
     note: str = ""
     large: bool = False
     """Whether it is done because of distractors."""
