@@ -1,4 +1,4 @@
-"""Train a head by the published choice of its epoch and by held-out classes, or take one that is there; report both."""
+"""Train a head, its epoch chosen as published and by held-out classes, or take one that is there."""
 
 import argparse
 import logging
@@ -10,11 +10,10 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from remeasure import cli, jsonl, options, provenance
+from remeasure import cli, fingerprint, jsonl, options, provenance
 from remeasure.errors import RemeasureError
 from remeasure.files import sha256_bytes, sha256_file
 from remeasure.instances.heads import checkpoint, model, reporting, sampling, selection, training
-from remeasure.instances.heads.checkpoint import Epoch
 from remeasure.instances.heads.selection import Bench
 from remeasure.instances.heads.settings import HeadSettings
 from remeasure.instances.heads.vectors import OnDevice, TrainingVectors, check_alike
@@ -60,17 +59,16 @@ def train_both(
     rest, out = sampling.hold_out(chosen, settings.holdout_share)
     held = selection.held_out(vectors, out)
     left_out = {"photos_without_vector": n_without} | left_out
-    log.info(
-        "%d photographs of %d classes on %s; held out: %d of %d", len(chosen.row), chosen.n_classes, device,
-        len(out.row), out.n_classes,
-    )  # fmt: skip
+    log.info("%d photographs of %d classes on %s", len(chosen.row), chosen.n_classes, device)
+    log.info("held out by the other choice: %d photographs of %d classes", len(out.row), out.n_classes)
     bench = benches[settings.select_on]
     measures = {
         PUBLISHED: (chosen, lambda head: bench.measure(selection.projection(head, device))["medium"]),
         HOLDOUT: (rest, lambda head: held.measure(selection.projection(head, device))),
     }
     on_device = OnDevice(vectors, device)
-    key = sha256_bytes(msgspec.json.encode([settings, device, known_inputs(args)], order="sorted"))
+    code = fingerprint.of_script("train_head.py")
+    key = sha256_bytes(msgspec.json.encode([settings, device, code, known_inputs(args)], order="sorted"))
     trained = {}
     for name, (photos_of, measure) in measures.items():
         kept = checkpoint.of(args.checkpoints, name, key)

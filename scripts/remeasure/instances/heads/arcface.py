@@ -1,8 +1,8 @@
 """ArcFace: a class is told by the angle to its vector, and the right one must win by a margin.
 
 Source:
-    Landmarks card, section 1.5: margin 0.3, scale 32, label smoothing 0.1. Beyond ``π - margin``, where a larger
-    angle would no longer mean a smaller logit, the line that usually goes on from there.
+    Landmarks card, section 1.5: margin 0.3, scale 32, label smoothing 0.1. Beyond ``π - margin``, where a
+    larger angle would no longer mean a smaller logit, the line that usually goes on from there.
 """
 
 import math

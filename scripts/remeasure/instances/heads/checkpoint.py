@@ -1,7 +1,7 @@
-"""Where a training stands after an epoch, so that one that is killed goes on from there with the same numbers.
+"""Where a training stands after an epoch: one that is killed goes on from there with the same numbers.
 
-A folder holds the numbers of the last epoch (safetensors) and, written after them, a record that names them. It is
-no declared output; a training that ends removes it.
+A folder holds the numbers of the last epoch (safetensors) and, written after them, a record that names them.
+It is no declared output; a training that ends removes it.
 """
 
 import shutil

@@ -1,4 +1,4 @@
-"""The head: two linear layers with GELU between them, and batch normalisation; its file, and what goes into it.
+"""The head: two linear layers with GELU between them, and batch normalisation; its file, what goes into it.
 
 Tensors have the names that torch gives the layers of a ``Sequential``: ``0`` and ``2`` are linear (the second
 without bias), ``1`` is GELU, which has none, ``3`` is batch normalisation.
@@ -57,7 +57,7 @@ def shapes(width: int, hidden: int, dim: int) -> dict[str, tuple[int, ...]]:
 
 
 def n_parameters(width: int, hidden: int, dim: int) -> int:
-    """Return how many numbers of a head are trained; running means and variances are counted along, not trained."""
+    """Return how many numbers of a head are trained; running means and variances are only counted along."""
     trained = [shape for name, shape in shapes(width, hidden, dim).items() if "running" not in name]
     return sum(int(np.prod(shape)) for shape in trained)
 
@@ -96,7 +96,9 @@ def read(path: Path, width: int, hidden: int, dim: int) -> tuple[dict[str, np.nd
 
     Args:
         path: the file.
-        width: as of ``shapes``, as ``hidden`` and ``dim``.
+        width: numbers of a backbone vector.
+        hidden: numbers between the two layers.
+        dim: numbers of a descriptor.
 
     Returns:
         Tensors by name, float32, and the names of further tensors, which are left out (a class matrix).
@@ -145,8 +147,8 @@ def _tensor(opened: Opened, name: str, shape: tuple[int, ...]) -> np.ndarray:
     if spec is None or spec.shape != shape or spec.kind not in FLOATS:
         said = "is missing" if spec is None else f"is {spec.kind} of shape {list(spec.shape)}"
         raise RemeasureError(
-            f"{opened.path}: tensor {name} {said}, expected floats of shape {list(shape)}; give a head of these "
-            "sizes, or set hidden, dim and backbone of the head as its file has them"
+            f"{opened.path}: tensor {name} {said}, expected floats of shape {list(shape)}; give a head of "
+            "these sizes, or set hidden, dim and backbone of the head as its file has them"
         )
     found = opened.read(name).astype(np.float32)
     if not np.isfinite(found).all():
@@ -161,10 +163,10 @@ def mean_of_scales(vectors: np.ndarray) -> np.ndarray:
     """Return the mean of a photograph's vectors over scales, of length 1.
 
     Args:
-        vectors: float16 or float32 [n, scales, width], each vector of length 1, or 0 where there is no picture.
+        vectors: float16 or float32 [n, scales, width], each of length 1, or 0 where there is no picture.
 
     Returns:
-        float32 [n, width]; rows of zeros stay zeros. The length is taken in float32: in float16 it underflows.
+        float32 [n, width]; rows of zeros stay. The length is taken in float32: in float16 it underflows.
     """
     mean = vectors.astype(np.float32).mean(axis=1)
     length = np.linalg.norm(mean, axis=1, keepdims=True)

@@ -73,8 +73,8 @@ def _dense(row: np.ndarray, landmark_id: np.ndarray) -> Chosen:
 def hold_out(chosen: Chosen, share: float) -> tuple[Chosen, Chosen]:
     """Return photographs of the classes that stay and of those that are held out.
 
-    Which classes are held out follows from their ids alone, by SHA-256: every seed has the same ones, and both
-    protocols nearly the same.
+    Which classes are held out follows from their ids alone, by SHA-256: every seed has the same ones, and
+    both protocols nearly the same.
 
     Args:
         chosen: what there is.
@@ -86,8 +86,8 @@ def hold_out(chosen: Chosen, share: float) -> tuple[Chosen, Chosen]:
     n = max(2, int(np.ceil(share * chosen.n_classes)))
     if chosen.n_classes - n < 2:
         raise RemeasureError(
-            f"heads: {chosen.n_classes} classes, of which {n} are to be held out: fewer than 2 stay to train on; "
-            "take a smaller holdout_share, a smaller min_class or more photographs"
+            f"heads: {chosen.n_classes} classes, of which {n} are to be held out: fewer than 2 stay to train "
+            "on; take a smaller holdout_share, a smaller min_class or more photographs"
         )
     order = sorted(chosen.landmark_ids.tolist(), key=lambda one: hashlib.sha256(str(one).encode()).digest())
     is_out = np.isin(chosen.landmark_ids, order[:n])[chosen.label]
@@ -108,8 +108,8 @@ def draw(cumulative: np.ndarray, seed: int, epoch: int) -> np.ndarray:
     Args:
         cumulative: as ``cumulative_weights`` gives it, [m].
         seed: of the training.
-        epoch: from 0; draws of an epoch follow from seed and epoch alone, so that a killed training goes on with
-            the same ones.
+        epoch: from 0; draws of an epoch follow from seed and epoch alone, so that a killed training goes
+            on with the same ones.
 
     Returns:
         int64 [m], places in ``Chosen``.
@@ -119,7 +119,7 @@ def draw(cumulative: np.ndarray, seed: int, epoch: int) -> np.ndarray:
 
 
 def batches(drawn: np.ndarray, size: int) -> list[np.ndarray]:
-    """Return draws in batches; a single one that is left over, which has no variance, joins the batch before."""
+    """Return draws in batches; a single one at the end, which has no variance, joins the batch before."""
     starts = list(range(0, len(drawn), size))
     if len(starts) > 1 and len(drawn) - starts[-1] == 1:
         starts.pop()

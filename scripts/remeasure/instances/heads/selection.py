@@ -1,8 +1,8 @@
 """What a head is measured by: benchmarks with labels, and classes that were held out.
 
 Source:
-    Landmarks card, section 1.5: the published choice of the epoch is Medium mAP on the first benchmark, which is
-    the table's own test set; the choice by held-out classes stands beside it.
+    Landmarks card, section 1.5: the published choice of the epoch is Medium mAP on the first benchmark, which
+    is the table's own test set; the choice by held-out classes stands beside it.
 """
 
 from collections.abc import Callable

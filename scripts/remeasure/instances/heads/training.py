@@ -1,8 +1,8 @@
 """Trains a head: draws photographs, ArcFace, AdamW with a cosine, and keeps the epoch that measures best.
 
 Source:
-    Landmarks card, section 1.5. Where the published text is silent: weight decay on all parameters, the rate set
-    anew every epoch, no warm-up, an epoch is as many draws as there are photographs.
+    Landmarks card, section 1.5. Where the published text is silent: weight decay on all parameters, the rate
+    set anew every epoch, no warm-up, an epoch is as many draws as there are photographs.
 """
 
 import logging
@@ -156,8 +156,8 @@ class Training:
         loss = float(total) / len(drawn)
         if not math.isfinite(loss):
             raise RemeasureError(
-                f"{name}: the loss of epoch {epoch} is {loss}, expected a finite number; lower learning_rate of "
-                f"head {s.name}"
+                f"{name}: the loss of epoch {epoch} is {loss}, expected a finite number; lower learning_rate "
+                f"of head {s.name}"
             )
         return loss
 

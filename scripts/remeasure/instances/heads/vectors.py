@@ -1,4 +1,4 @@
-"""Backbone vectors of training photographs: several files as one, with what the plan says of each photograph."""
+"""Backbone vectors of training photographs: several files as one, with what the plan says of each."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -37,8 +37,9 @@ def check_rows(rows: Rows, width: int) -> None:
         if wrong.any():
             row = int(np.argmax(wrong))
             raise RemeasureError(
-                f"{rows.path}: cls of row {start + row} has the lengths {np.round(length[row], 4).tolist()} with "
-                f"status {status[start + row]}, expected {wanted[row, 0]:.0f}; delete it and run its target again"
+                f"{rows.path}: cls of row {start + row} has the lengths {np.round(length[row], 4).tolist()} "
+                f"with status {status[start + row]}, expected {wanted[row, 0]:.0f}; delete it and run its "
+                "target again"
             )
 
 
@@ -175,7 +176,7 @@ class OnDevice:
         return 2 * n_bytes <= 2 * _ON_DEVICE * self._torch.cuda.mem_get_info()[0]
 
     def batch(self, rows: np.ndarray, scales: np.ndarray | None) -> "Tensor":
-        """Return float32 [n, width] of length 1: the mean over scales, or of each row the scale that was drawn."""
+        """Return float32 [n, width] of length 1: the mean over scales, or of each row the scale drawn."""
         torch = self._torch
         if self._all is None:
             found = torch.from_numpy(self._vectors.take(rows)).to(self._device).float()
