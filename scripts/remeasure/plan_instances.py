@@ -256,8 +256,13 @@ class InstancesPlan:
                 "backbone": self.extract_cls(run, found.backbone),
                 "select_on": found.select_on,
                 "report_on": list(found.report_on),
+                "photos_of": {name: self.gallery(run, name).photos for name in self.measured_on(found)},
             }
         )
+
+    def measured_on(self, head: Head) -> list[str]:
+        """Return the galleries that a head is measured on, that of its choice first."""
+        return list(dict.fromkeys((head.select_on, *head.report_on)))
 
     def project(self, run: str, projection: str) -> dict[str, Any]:
         """Settings of ``project``."""

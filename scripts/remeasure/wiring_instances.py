@@ -165,19 +165,13 @@ class InstanceFiles:
         }
         if found.files:
             named = {"weights": _ancient(found.files["weights"])}
-        galleries = dict.fromkeys((found.select_on, *found.report_on))
-        sets = dict.fromkeys(self.plan.gallery(run, name).photos for name in galleries)
+        sets = dict.fromkeys(self.plan.gallery(run, name).photos for name in self.plan.measured_on(found))
         return named | {
             "labels": [f"results/{run}/photos/{name}/labels.json" for name in sets],
             "audits": [f"results/{run}/photos/{name}/audit.json" for name in sets],
             "gallery_cls": [f"results/{run}/photos/{name}/cls/{found.backbone}/1of1.h5" for name in sets],
             "query_cls": [f"results/{run}/photos/{name}/cls/{found.backbone}/queries.h5" for name in sets],
         }
-
-    def head_words(self, wildcards) -> list[str]:
-        """The galleries of ``head_training`` by the names that its lists have."""
-        found = self.plan.head(wildcards.run, wildcards.head)
-        return list(dict.fromkeys((found.select_on, *found.report_on)))
 
     def projected(self, wildcards) -> dict[str, Any]:
         """The head of a projection and the vectors of a piece."""
