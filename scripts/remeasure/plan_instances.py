@@ -106,7 +106,7 @@ class InstancesPlan:
         raise NotImplementedError
 
     def projection_of(self, ranker: Ranker, model: str) -> str:
-        """Return the name of the first stage that a ranker uses: head, seed and checkpoint, or a given one."""
+        """Return the name of a ranker's first stage: head, seed and checkpoint, or a given one."""
         if ranker.head is None:
             return f"given-{model}"
         other = f"-{ranker.backbone}" if ranker.backbone else ""
@@ -129,7 +129,8 @@ class InstancesPlan:
         known = self.projections(run)
         if name not in known:
             raise RemeasureError(
-                f"{self.folder}/runs/{run}.yaml: models: none projects as {name!r}{did_you_mean(name, known)}; "
+                f"{self.folder}/runs/{run}.yaml: models: none projects as "
+                f"{name!r}{did_you_mean(name, known)}; "
                 f"known: {', '.join(known) or 'none'}"
             )
         return known[name]
@@ -170,7 +171,8 @@ class InstancesPlan:
         heads = self.run(run).heads
         if not heads:
             raise RemeasureError(
-                f"{self.folder}/runs/{run}.yaml: heads: none, and the audit of {photos!r} needs a backbone; add one"
+                f"{self.folder}/runs/{run}.yaml: heads: none, and the audit of "
+                f"{photos!r} needs a backbone; add one"
             )
         return next(iter(heads.values())).backbone
 
@@ -259,8 +261,13 @@ class InstancesPlan:
                 "backbone": self.extract_cls(run, found.backbone),
                 "select_on": found.select_on,
                 "report_on": list(found.report_on),
+                "photos_of": {name: self.gallery(run, name).photos for name in self.measured_on(found)},
             }
         )
+
+    def measured_on(self, head: Head) -> list[str]:
+        """Return the galleries that a head is measured on, that of its choice first."""
+        return list(dict.fromkeys((head.select_on, *head.report_on)))
 
     def project(self, run: str, projection: str) -> dict[str, Any]:
         """Settings of ``project``."""
@@ -332,8 +339,8 @@ class InstancesPlan:
         if self.study(study).arms[arm].options.get("rerank"):
             if ranker.reranker is None:
                 raise RemeasureError(
-                    f"{self.folder}/runs/{run}.yaml: models.{model}.ranker.reranker: is missing, and arm {arm!r} "
-                    "reranks; name one, or take the arm out of `arms`"
+                    f"{self.folder}/runs/{run}.yaml: models.{model}.ranker.reranker: is missing, and "
+                    f"arm {arm!r} reranks; name one, or take the arm out of `arms`"
                 )
             found = self.reranker(run, ranker.reranker)
             named = ("shortlist", "weight", "temperature", "grid_weights", "grid_temperatures")
