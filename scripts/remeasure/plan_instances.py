@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from remeasure import parts, repeats
+from remeasure.catalogue import Catalogue
 from remeasure.errors import RemeasureError, did_you_mean
 from remeasure.instances.settings import Backbone, Gallery, Head, LocalFeatures, PhotoSet, Ranker, Reranker
 from remeasure.models import Model
@@ -25,6 +26,7 @@ class InstancesPlan:
     """Settings of photo sets, descriptors, heads, rerankers and galleries, resolved on demand."""
 
     folder: Path
+    catalogue: Catalogue
 
     def run(self, name: str) -> Run:
         """Return one run's settings."""
@@ -184,7 +186,10 @@ class InstancesPlan:
 
     def import_labels(self, run: str, photos: str) -> dict[str, Any]:
         """Settings of ``import_labels``."""
-        return {"photos": photos, "expected": self.photo_set(run, photos).expected}
+        found = self.photo_set(run, photos)
+        pinned = {source.path: source.sha256 for source in self.catalogue.by_url().values()}
+        sha256 = found.labels_sha256 or pinned.get(found.labels or "") or None
+        return {"photos": photos, "expected": found.expected, "labels_sha256": sha256}
 
     def plan_photos(self, run: str, photos: str) -> dict[str, Any]:
         """Settings of ``plan_photos``."""

@@ -68,6 +68,8 @@ class PhotoSet(Settings, kw_only=True):
     """Of a benchmark: folder or zip store that holds ``<stem>.jpg`` of gallery and queries."""
     labels: str | None = None
     """Of a benchmark: its ground truth, the published pickle or JSON of our own form."""
+    labels_sha256: str | None = None
+    """SHA-256 of a published pickle that is no pinned source; without it the pickle is not read."""
     archives: Archives | None = None
     """Of the other two."""
     list: str | None = None
