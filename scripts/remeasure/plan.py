@@ -628,10 +628,17 @@ class Plan(CalibrationPlan, CostsPlan):
             "run": run,
             "title": study.title,
             "lines": [self.run(run).title, *study.notes, *self.study_run(run, name).notes],
-            "benches": [{"name": bench, "title": study.benches[bench].title} for bench in benches],
+            "benches": [
+                {"name": bench, "title": study.benches[bench].title, "photos": study.galleries}
+                for bench in benches
+            ],
             "graders": {bench: self.bench(run, name, bench).grader for bench in benches},
             "cells": [
-                {"bench": cell.bench, "title": title(cell.arm, reader)}
+                {
+                    "bench": cell.bench,
+                    "title": title(cell.arm, reader),
+                    "asked": self.ranker(run, reader) is None,
+                }
                 for cell in cells
                 for reader in self.readers(run, cell.study, cell.bench, cell.arm)
             ],

@@ -76,7 +76,7 @@ class CostsPlan(InstancesPlan):
             )
 
     def _described(self, run: str, gallery: str, reader: str) -> Iterator[Step]:
-        """Yield what is described for a reader: the gallery with its queries, distractors, what trained the head."""
+        """Yield what is described for a reader: gallery and queries, distractors, what trained the head."""
         ranker, found = self.ranker(run, reader), self.gallery(run, gallery)
         assert ranker is not None, reader
         backbone = ranker.backbone or (self.head(run, ranker.head).backbone if ranker.head else None)

@@ -1,6 +1,6 @@
 """What describing and reranking a gallery will take: hours, dollars and bytes, from counts and rates.
 
-Rates are those that a run gives (``img_per_s``, ``pairs_per_s``, ``projection``) or that a measured shard gives.
+Rates are those that a run gives (``img_per_s``, ``pairs_per_s``, ``projection``).
 
 Source:
     Landmarks card, sections 3.4, 3.5 and 6.
@@ -34,8 +34,8 @@ class Step(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     usd_per_hour: float = 0.0
     stored_bytes: int | None = None
     way: Literal["ours", "published", "both"] = "ours"
-    """Whose plan has it: distractors get local descriptors only where they are shortlisted in ours, all of them
-    in the published one."""
+    """Whose plan has it: in ours only shortlisted distractors get local descriptors, in the published one
+    all of them."""
     note: str = ""
     large: bool = False
     """Whether it is done because of distractors."""
@@ -63,7 +63,7 @@ def flat_bytes(n: int, tokens: int, dim: int) -> int:
 
 
 def compound_bytes(n: int, tokens: int, dim: int) -> int:
-    """Return the size in the published compound layout: 32 bits a number of the first columns, 16 of the rest."""
+    """Return the size in the published compound layout: the first columns in 32 bits, the rest in 16."""
     return n * tokens * (META_COLUMNS * 4 + dim * HALF)
 
 
