@@ -167,7 +167,9 @@ class FirstFile:
         for name, array in (("top_id", top), ("labelled_id", ids), ("labelled_rank", rank)):
             if array.size and not (0 <= array.min() and array.max() < self.n_gallery):
                 raise self._refused(f"{name} reaches beyond a gallery of {self.n_gallery}")
-        if not np.isfinite(score).all() or (np.diff(score, axis=1) > 0).any():
+        # Somebody else's ranking may have its best reordered by other scores.
+        is_given = bool(self.about.get("given"))
+        if not np.isfinite(score).all() or (not is_given and (np.diff(score, axis=1) > 0).any()):
             raise self._refused("scores of its best are not finite, or do not descend")
         if any(len(np.unique(row)) != len(row) for row in top):
             raise self._refused("a photograph stands twice among the best of a query")

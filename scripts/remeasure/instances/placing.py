@@ -60,8 +60,7 @@ def positions(ids: np.ndarray, ranks: Ranks, right: Sequence[int], ignored: Sequ
         ids: int64 [k], the reranked ones, best first.
         ranks: where the labelled photographs stand in the first stage, which goes on behind the list.
         right: the positives.
-        ignored: those that are left out. On a small gallery they may be among the reranked ones, which are
-            more than there are others.
+        ignored: those that are left out; on a small gallery some may be in the list.
 
     Returns:
         int64, ascending.
