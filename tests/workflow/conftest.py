@@ -78,11 +78,15 @@ class Checkout:
 
 
 def copy_project(target: Path) -> Path:
-    """Copy what a checkout holds, without results and environments."""
+    """Copy what a checkout holds, without results and environments.
+
+    What Python has compiled and what fingerprints were found comes along, both made again where a source is
+    another: every copy would begin with seconds of that. What another process is just writing stays behind.
+    """
     target.mkdir()
     for name in PROJECT:
         source = ROOT / name
-        ignore = shutil.ignore_patterns("__pycache__")
+        ignore = shutil.ignore_patterns("*.pyc.*", ".*.part")
         if source.is_dir():
             shutil.copytree(source, target / name, ignore=ignore)
         else:
