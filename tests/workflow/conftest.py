@@ -5,7 +5,6 @@ import re
 import shutil
 import subprocess
 import sys
-from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -116,12 +115,15 @@ def finished(tmp_path_factory) -> Checkout:
 
 @pytest.fixture
 def checkout(finished, tmp_path) -> Checkout:
-    """A fresh copy of the finished run that a test may change."""
+    """A fresh copy of the finished run that a test may change, all but the bytes and times of its sources."""
     copied = Checkout(copy_project(tmp_path / "project"), tmp_path / "work")
-    shutil.copytree(finished.directory, copied.directory, symlinks=True, copy_function=shutil.copy2)
+    link_sources(copied.directory)
+    for part in ("results/ci", ".snakemake/metadata"):
+        shutil.copytree(finished.path(part), copied.path(part))
     return copied
 
 
-def counted(**jobs: int) -> Counter:
-    """Return a job table with the rules given by name."""
-    return Counter(jobs)
+@pytest.fixture
+def edited(finished, tmp_path) -> Checkout:
+    """A fresh copy of the project beside the finished run itself: for plans, which leave it as it is."""
+    return Checkout(copy_project(tmp_path / "project"), finished.directory)
