@@ -5,11 +5,13 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+import snakekit
 import timekit
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -35,20 +37,17 @@ class Checkout:
 
     def command(self, *words: str) -> list[str]:
         """Return the words of a call of Snakemake on the copy."""
-        command = [sys.executable, "-m", "snakemake", "-s", str(self.project / "Snakefile")]
-        command += [
-            "--directory",
-            str(self.directory),
-            "--profile",
-            str(self.project / "profiles" / "default"),
-        ]
-        return [*command, "--cores", "2", *words]
+        return [sys.executable, "-m", "snakemake", *self.words(*words)]
 
-    def call(self, *words: str, **options) -> subprocess.CompletedProcess:
+    def words(self, *words: str) -> list[str]:
+        """Return what Snakemake is told in a call on the copy."""
+        told = ["-s", str(self.project / "Snakefile"), "--directory", str(self.directory)]
+        told += ["--profile", str(self.project / "profiles" / "default"), "--cores", "2"]
+        return [*told, *words]
+
+    def call(self, *words: str, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess:
         """Run Snakemake on the copy and return what it said."""
-        return subprocess.run(
-            self.command(*words), capture_output=True, text=True, cwd=self.project, **options
-        )
+        return snakekit.call(self.words(*words), self.project, env)
 
     def planned(self, *targets: str, config: tuple[str, ...] = ("run=ci",)) -> dict[str, int]:
         """Return the number of jobs per rule that a call would run."""
