@@ -21,7 +21,7 @@ def extract(told: Told, args: argparse.Namespace) -> tuple[dict[str, int], dict,
     with making.open_piece(args) as piece:
         log.info("%s: %d photographs of %s, %d threads", told.name, len(piece), piece.name, args.threads)
         describer = backbones.open_backbone(told, files, args.threads, instruction)
-        about = making.about("backbone", settings, files, piece) | {"instruction": instruction}
+        about = making.about(settings, files, piece) | {"instruction": instruction}
         counts = describing.describe(piece, describer, args.out, about, rule="rounded", threads=args.threads)
     return counts, about, [*making.pictures_of(args), *files.values()]
 

@@ -21,7 +21,7 @@ def work(args: argparse.Namespace) -> None:
     with making.open_piece(args) as piece:
         log.info("%s: %d photographs of %s, %d threads", told.name, len(piece), piece.name, args.threads)
         describer = local_models.open_local_model(told, files, args.threads)
-        about = making.about("local_features", settings, files, piece)
+        about = making.about(settings, files, piece)
         counts = describing.describe(
             piece, describer, args.out, about, rule="truncated", threads=args.threads, with_rows=True
         )

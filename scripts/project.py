@@ -13,6 +13,7 @@ from remeasure.files import sha256_file
 from remeasure.instances import backbones, projecting, vectors_file
 from remeasure.instances.decode import STATUSES, UNDECODABLE
 from remeasure.instances.describing import STATUS
+from remeasure.instances.heads import model
 from remeasure.instances.vectors_file import NAME, Column, Rows
 
 log = logging.getLogger("remeasure.project")
@@ -32,8 +33,10 @@ class Told(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 def work(args: argparse.Namespace) -> None:
     """Read vectors in blocks, project, write."""
     told = options.decode(args.settings, Told)
-    rows, head = Rows(args.cls), projecting.read_head(args.head, told.hidden, told.dim)
-    rows.check(backbones.CLS, None, head.first.shape[1], kinds="f")
+    rows = Rows(args.cls)
+    rows.check(backbones.CLS, None, None, kinds="f")
+    width = rows.columns[backbones.CLS].row[1]
+    head, _ = model.read(args.head, width, told.hidden, told.dim)
     rows.check(STATUS, kinds="u")
     rows.check(NAME, kinds="S")
     about = {
@@ -49,7 +52,7 @@ def work(args: argparse.Namespace) -> None:
             span = slice(start, start + len(cls))
             status = np.array(rows.array(STATUS)[span])
             _check(cls, status, start, args.cls)
-            found = projecting.project(head, projecting.mean_of_scales(cls))
+            found = projecting.project(head, model.mean_of_scales(cls))
             found[status == UNDECODABLE] = 0
             put(start, **{NAME: rows.array(NAME)[span], DESCRIPTOR: found, STATUS: status})
             counts += np.bincount(status, minlength=len(STATUSES))

@@ -1,7 +1,7 @@
 """From the photographs of a piece to a file of vectors: decoded beside the model, batched by size, resumable.
 
-A piece is described in blocks of rows. What is batched together depends on the block alone: a killed job goes on
-at its first missing block and ends with the same bytes.
+A piece is described in blocks of rows. What is batched together depends on the block alone: a killed job goes
+on at its first missing block and ends with the same bytes.
 """
 
 import logging

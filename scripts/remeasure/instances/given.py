@@ -56,7 +56,7 @@ def take_over(
     if LANDMARK in arrays:
         others[LANDMARK] = _landmarks(arrays[LANDMARK], len(made), path)
     about = {
-        "backbone": {"name": told.name, "backend": told.backend},
+        "settings": {"name": told.name, "backend": told.backend, "given": True},
         "given": sha256_file(path),
         "extractor": f"given as {told.name}",
         "piece": piece,

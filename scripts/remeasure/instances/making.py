@@ -62,7 +62,7 @@ def files_of(args: argparse.Namespace, needed: Iterable[str]) -> dict[str, Path]
     return {name: path for name in needed if (path := getattr(args, name, None)) is not None}
 
 
-def about(kind: str, settings: Mapping[str, Any], files: Mapping[str, Path], piece: Piece) -> dict[str, Any]:
+def about(settings: Mapping[str, Any], files: Mapping[str, Path], piece: Piece) -> dict[str, Any]:
     """Return what a file of vectors says of what made it.
 
     ``extractor`` is equal for files whose vectors may be compared: same settings, weights, decoding.
@@ -71,7 +71,7 @@ def about(kind: str, settings: Mapping[str, Any], files: Mapping[str, Path], pie
     decides = {name: value for name, value in settings.items() if name not in _ASIDE}
     identity = {"settings": decides, "weights": weights, "decoding": decode.RULE}
     return {
-        kind: dict(settings),
+        "settings": dict(settings),
         "weights": weights,
         "extractor": sha256_bytes(jsonl.encode(identity)),
         "piece": piece.name,

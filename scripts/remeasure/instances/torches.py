@@ -1,40 +1,25 @@
-"""Torch, which only some steps need: imported when they begin, with one line where it is missing."""
+"""How models of torch are opened: where they compute, with which numbers, and from which files."""
 
 from pathlib import Path
 from typing import Any
 
 from remeasure.errors import RemeasureError
-
-MISSING = "torch is missing: run make landmarks (or pip install -r requirements-torch.txt)"
-TYPES = ("float32", "float16", "bfloat16")
-
-
-def torch_module() -> Any:
-    """Return torch.
-
-    Raises:
-        RemeasureError: it is not installed.
-    """
-    try:
-        import torch
-    except ImportError:
-        raise RemeasureError(MISSING) from None
-    return torch
+from remeasure.instances import torch_module
 
 
 def device_of() -> str:
     """Return "cuda" where there is a GPU, else "cpu"."""
-    return "cuda" if torch_module().cuda.is_available() else "cpu"
+    return "cuda" if torch_module.load().cuda.is_available() else "cpu"
 
 
 def type_on(device: str, precision: str) -> Any:
     """Return the type that a model computes with: as is said on a GPU, 32 bits on a CPU."""
-    return getattr(torch_module(), precision if device == "cuda" else "float32")
+    return getattr(torch_module.load(), precision if device == "cuda" else "float32")
 
 
 def begin(threads: int) -> Any:
     """Return torch, told to use so many threads and to give the same numbers every time."""
-    torch = torch_module()
+    torch = torch_module.load()
     torch.set_num_threads(max(1, threads))
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
