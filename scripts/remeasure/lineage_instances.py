@@ -29,7 +29,7 @@ def records(plan: "Plan", run: str, gallery: str, reader: str, *, rerank: bool) 
 
 
 def sources(plan: "Plan", run: str, gallery: str, reader: str) -> list[str]:
-    """Return every path of the settings that a reader's ranking is made from: photographs, labels, weights."""
+    """Return every path of the settings that a reader's ranking is made from."""
     ranker, found = plan.ranker(run, reader), plan.gallery(run, gallery)
     assert ranker is not None, reader
     sets = [found.photos, *([found.distractors] if found.distractors else [])]

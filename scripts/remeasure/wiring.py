@@ -46,7 +46,7 @@ def as_options(function: Callable[[Any], dict[str, str]]) -> Callable[[Any], lis
 
 
 def as_words(function: Callable[[Any], dict[str, Any]]) -> Callable[[Any], list[str]]:
-    """Return a function of wildcards that gives named inputs as options; one of several files has many words."""
+    """Return a function of wildcards that gives named inputs as options, of one file or of several."""
 
     def resolved(wildcards) -> list[str]:
         found: list[str] = []

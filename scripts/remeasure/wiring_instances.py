@@ -1,6 +1,6 @@
 """Which files the stages of photographs read, as functions of wildcards; part of ``wiring.Wiring``.
 
-Names are the script's option names. Everything of a set of photographs lies in ``photos/<set>/``, everything of a
+Names are the script's option names. What belongs to a set of photographs lies in ``photos/<set>/``, what to a
 gallery in ``galleries/<gallery>/``, heads and rerankers beside them.
 """
 
@@ -142,7 +142,7 @@ class InstanceFiles:
         return {"plan": f"{here}/plan.parquet", "locals": locals_}
 
     def audited_photos(self, wildcards) -> dict[str, Any]:
-        """What the audit of a benchmark looks at: labels, photographs, vectors of queries with and without crop."""
+        """What the audit of a benchmark looks at: labels, photographs, vectors of queries."""
         run, photos = wildcards.run, wildcards.photos
         found, name = self.plan.photo_set(run, photos), self.plan.audit_backbone(run, photos)
         here = f"results/{run}/photos/{photos}"
@@ -231,7 +231,7 @@ class InstanceFiles:
         return {"order": f"results/{run}/photos/{photos}/order.json", "first": sorted(firsts)}
 
     def pairs(self, wildcards) -> dict[str, Any]:
-        """Shortlists of a gallery, tokens of its queries and photographs, and pairs that are scored already."""
+        """Shortlists of a gallery, tokens of queries and photographs, and pairs that are scored."""
         run, gallery, reranker = wildcards.run, wildcards.gallery, wildcards.reranker
         found, here = self.plan.gallery(run, gallery), f"results/{run}/galleries/{gallery}"
         photos = f"results/{run}/photos/{found.photos}"
@@ -294,6 +294,15 @@ class InstanceFiles:
         if self.plan.study(wildcards.study).arms[wildcards.arm].options.get("rerank"):
             named["pairs"] = f"{here}/pairs/{ranker.reranker}.parquet"
         return named
+
+    def ranked_photos(self, wildcards) -> list[Any]:
+        """The photographs of the benchmark of every bench of a table that ranks a gallery, in table order."""
+        found = dict.fromkeys(
+            (cell.study, cell.bench) for cell in self.plan.cells_of(wildcards.table, wildcards.run)
+        )
+        named = [self.plan.gallery_of(wildcards.run, *place) for place in found]
+        sets = [self.plan.gallery(wildcards.run, name).photos for name in named if name]
+        return [_ancient(self.plan.photo_set(wildcards.run, name).photos) for name in sets]
 
     def ranker_of(self, run: str, model: str) -> Ranker | None:
         """How a reader ranks; null where it is asked."""

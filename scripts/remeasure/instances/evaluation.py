@@ -152,8 +152,8 @@ def check_finite(ordered: np.ndarray) -> None:
     if len(ordered) and not (np.isfinite(ordered[0]) and np.isfinite(ordered[-1])):
         what = "NaN" if np.isnan(ordered[-1]) else "infinite"
         raise RemeasureError(
-            f"a score of a query and a photograph is {what}, expected finite numbers; look for NaN or overflow "
-            "in the descriptors and make them again"
+            f"a score of a query and a photograph is {what}, expected finite numbers; look for NaN or "
+            "overflow in the descriptors and make them again"
         )
 
 
