@@ -165,6 +165,7 @@ class OnDevice:
     def __init__(self, vectors: TrainingVectors, device: str) -> None:
         self._torch = torch_module.load()
         self._vectors, self._device = vectors, device
+        self.n_scales = vectors.n_scales
         self._all: Tensor | None = None
         if device != "cpu" and self._fits():
             parts = [np.array(rows.array("cls")) for rows in vectors.files]
