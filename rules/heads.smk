@@ -28,7 +28,8 @@ rule train_head:
         inputs=as_words(FILES.head_training),
     shell:
         'python "$SCRIPTS"/train_head.py --settings {params.settings:q}'
-        " {params.inputs:q} --out {output.out:q} --holdout {output.holdout:q} --report {output.report:q} --record {output.record:q}"
+        " {params.inputs:q} --threads {threads} --checkpoints $(dirname {output.out:q})/{wildcards.seed}.checkpoints"
+        " --out {output.out:q} --holdout {output.holdout:q} --report {output.report:q} --record {output.record:q}"
         " 2> {log:q}"
 
 
@@ -71,7 +72,7 @@ rule train_reranker:
     benchmark:
         "results/{run}/rerankers/logs/{reranker}.benchmark.tsv"
     wildcard_constraints:
-        run=FILES.reranking(trained=True),
+        run=FILES.ranking("trained"),
     conda:
         "../envs/photos.yaml"
     threads: NEEDS.threads(FILES.section_needs("rerankers", "reranker"), 1)
@@ -99,7 +100,7 @@ rule import_reranker:
     benchmark:
         "results/{run}/rerankers/logs/{reranker}.benchmark.tsv"
     wildcard_constraints:
-        run=FILES.reranking(trained=False),
+        run=FILES.ranking("imported"),
     conda:
         "../envs/photos.yaml"
     resources:

@@ -175,7 +175,7 @@ rule place_photos:
     benchmark:
         "results/{run}/{study}/{bench}/{arm}/{model}/logs/place_photos.benchmark.tsv"
     wildcard_constraints:
-        run=FILES.ranking(),
+        run=FILES.ranking("answers"),
     conda:
         "../envs/core.yaml"
     resources:

@@ -53,6 +53,7 @@ rule make_page:
         graded=lambda wildcards: FILES.cells(wildcards, "graded.jsonl"),
         responses=lambda wildcards: FILES.cells(wildcards, "responses.jsonl"),
         requests=FILES.requests_shown,
+        photos=FILES.ranked_photos,
         judged=FILES.judged,
         documents=FILES.documents,
         table="results/{run}/tables/{table}.json",
@@ -74,7 +75,7 @@ rule make_page:
     shell:
         'python "$SCRIPTS"/make_page.py --settings {params.settings:q} --items {input.questions:q}'
         " --graded {input.graded:q} --responses {input.responses:q} --requests {input.requests:q}"
-        " --judged {input.judged:q} --documents {input.documents:q}"
+        " --judged {input.judged:q} --documents {input.documents:q} --photos {input.photos:q}"
         " --table {input.table:q} --out {output.page:q} 2> {log:q}"
 
 

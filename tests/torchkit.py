@@ -125,3 +125,36 @@ def write(
             for values, key in zip(tensors.values(), data, strict=True):
                 stream.write(struct.pack("<q", values.size) + data[key])
     return path
+
+
+def storage_bytes(values: np.ndarray, key: str = "7") -> bytes:
+    """Return the bytes that a storage of torch writes for itself: the format before 1.6 with one record."""
+    with names() as torch:
+        record = ("storage", getattr(torch, STORAGES[KINDS[values.dtype]]), key, "cpu", values.size, None)
+        heads = (MAGIC, PROTOCOL, {"little_endian": True}, Stored(*record), [key])
+        described = b"".join(pickled(head) for head in heads)
+    return described + struct.pack("<q", values.size) + values.tobytes()
+
+
+def _numbers(numbers) -> bytes:
+    return b"(" + b"".join(b"J" + struct.pack("<i", n) for n in numbers) + b"t"
+
+
+def plain(storage: bytes, shape: tuple[int, ...], strides: tuple[int, ...], as_text: bool = False) -> bytes:
+    """Return what ``pickle.dump`` of a tensor writes: its numbers stand in the pickle.
+
+    Args:
+        storage: ``storage_bytes``.
+        shape: of the tensor.
+        strides: counted in numbers.
+        as_text: bytes stand as text, as in protocol 2, or as bytes, as in protocol 3 and later.
+    """
+    if as_text:
+        text = storage.decode("latin1").encode()
+        held = b"c_codecs\nencode\nX" + struct.pack("<I", len(text)) + text + b"X\x06\x00\x00\x00latin1\x86R"
+    else:
+        held = b"B" + struct.pack("<I", len(storage)) + storage
+    tensor = (
+        b"(ctorch.storage\n_load_from_bytes\n" + held + b"\x85RK\x00" + _numbers(shape) + _numbers(strides)
+    )
+    return b"\x80\x04ctorch._utils\n_rebuild_tensor_v2\n" + tensor + b"\x89ccollections\nOrderedDict\n)RtR."

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from remeasure import parts
+from remeasure import lineage_instances, parts
 from remeasure.catalogue import FOLDER
 from remeasure.encoders import BACKENDS
 from remeasure.plan import Plan
@@ -50,10 +50,12 @@ def stage_records(plan: Plan, run: str, table: str) -> list[str]:
 
 def _ranking_records(plan: Plan, run: str, cell: Cell, reader: str) -> list[str]:
     """Return the records of photographs, descriptors, heads and rankings behind a reader that ranks."""
-    ranker, gallery = plan.ranker(run, reader), plan.gallery_of(run, cell.study, cell.bench)
-    if ranker is None or gallery is None:
-        return []
-    return []
+    gallery = plan.gallery_of(run, cell.study, cell.bench)
+    assert gallery is not None, cell  # a bench without one has no cell
+    rerank = bool(plan.study(cell.study).arms[cell.arm].options.get("rerank"))
+    found = lineage_instances.records(plan, run, gallery, reader, rerank=rerank)
+    made = lineage_instances.sources(plan, run, gallery, reader)
+    return found + [built_record(plan, path) for path in made if is_made(plan, path)]
 
 
 def _system_records(plan: Plan, run: str, cell: Cell, reader: str) -> list[str]:

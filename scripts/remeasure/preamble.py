@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from remeasure import graders, reach, studies, tokens
+from remeasure import graders, lineage_instances, reach, studies, tokens
 from remeasure.adapters import misleading
 from remeasure.errors import RemeasureError, did_you_mean
 from remeasure.plan import Plan
@@ -188,6 +188,21 @@ def _check_dataset(plan: Plan, run: str, dataset: str, made: set[str], place: st
             )
 
 
+def _check_photographs(plan: Plan, run: str, cell: Cell, reader: str, made: set[str], place: str) -> None:
+    """Check where everything comes from that a ranking is made from."""
+    gallery = plan.gallery_of(run, cell.study, cell.bench)
+    assert gallery is not None, cell  # a bench without one has no cell
+    for path in lineage_instances.sources(plan, run, gallery, reader):
+        shipped = plan.folder.parent / path
+        if path not in made and (
+            path.startswith("results/") or not (Path(path).exists() or shipped.exists())
+        ):
+            raise RemeasureError(
+                f"{place}: models.{reader} in gallery {gallery!r}: {path} is not there and no source"
+                f"{did_you_mean(path, made)}; correct the path"
+            )
+
+
 def _check_cell(run: str, plan: Plan, cell: Cell, made: set[str], place: str) -> None:
     here, study = plan.study_run(run, cell.study), plan.study(cell.study)
     corpus = plan.corpus_name(run, cell.study, cell.bench)
@@ -221,6 +236,7 @@ def _check_cell(run: str, plan: Plan, cell: Cell, made: set[str], place: str) ->
     for reader in plan.readers(run, cell.study, cell.bench, cell.arm):
         if plan.ranker(run, reader):
             plan.place(run, cell.study, cell.bench, cell.arm, reader)
+            _check_photographs(plan, run, cell, reader, made, place)
         else:
             plan.request(run, cell.study, cell.bench, cell.arm, reader)
         plan.shards(run, cell.study, cell.bench, cell.arm, reader)

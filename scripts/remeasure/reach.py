@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from remeasure import repeats
+from remeasure import lineage_instances, repeats
 from remeasure.records import Record
 from remeasure.settings import Cell
 
@@ -98,6 +98,9 @@ def _of_cell(plan: "Plan", run: str, cell: Cell) -> Iterator[str]:
     here = plan.study_run(run, cell.study)
     if here.items:
         yield f"{here.items}/{cell.bench}.jsonl"
+    gallery = plan.gallery_of(run, cell.study, cell.bench)
+    for reader in plan.readers(run, cell.study, cell.bench, cell.arm) if gallery else ():
+        yield from lineage_instances.sources(plan, run, gallery, reader)
     dataset = plan.dataset_of(run, cell.study, cell.bench)
     if dataset:
         yield from plan.dataset(run, dataset).files.values()

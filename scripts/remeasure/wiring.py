@@ -46,7 +46,7 @@ def as_options(function: Callable[[Any], dict[str, str]]) -> Callable[[Any], lis
 
 
 def as_words(function: Callable[[Any], dict[str, Any]]) -> Callable[[Any], list[str]]:
-    """Return a function of wildcards that gives named inputs as options; one of several files has many words."""
+    """Return a function of wildcards that gives named inputs as options, of one file or of several."""
 
     def resolved(wildcards) -> list[str]:
         found: list[str] = []
@@ -386,6 +386,8 @@ class Wiring(Places, Calibrated, InstanceFiles):
         for cell in (cell for table in tables for cell in self.plan.cells_of(table, run)):
             place = {"table": cell.table, "study": cell.study, "bench": cell.bench, "arm": cell.arm}
             for reader in self.plan.readers(run, cell.study, cell.bench, cell.arm):
+                if self.plan.ranker(run, reader) is not None:
+                    continue
                 here = f"results/{run}/{cell.study}/{cell.bench}/{cell.arm}/{reader}"
                 found.setdefault(f"{here}/estimate.json", place)
                 if self.plan.has_judge(run, cell.study, cell.bench):

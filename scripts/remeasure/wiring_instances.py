@@ -1,6 +1,6 @@
 """Which files the stages of photographs read, as functions of wildcards; part of ``wiring.Wiring``.
 
-Names are the script's option names. Everything of a set of photographs lies in ``photos/<set>/``, everything of a
+Names are the script's option names. What belongs to a set of photographs lies in ``photos/<set>/``, what to a
 gallery in ``galleries/<gallery>/``, heads and rerankers beside them.
 """
 
@@ -66,9 +66,7 @@ class InstanceFiles:
         """The archives of a part that lie in a folder, with their checksums; none where they are fetched."""
         archives = self.plan.photo_set(run, photos).archives
         assert archives is not None, photos
-        named = [pattern for pattern in (archives.place, archives.md5) if pattern and "://" not in pattern]
-        numbers = archives.of_part(piece)
-        return [_ancient(p.replace("{number}", n)) for p in named for n in numbers]
+        return [_ancient(path) for path in archives.paths(piece)]
 
     def photo_shards(self, wildcards, name: str) -> list[str]:
         """One file of every part of a set."""
@@ -144,7 +142,7 @@ class InstanceFiles:
         return {"plan": f"{here}/plan.parquet", "locals": locals_}
 
     def audited_photos(self, wildcards) -> dict[str, Any]:
-        """What the audit of a benchmark looks at: labels, photographs, vectors of queries with and without crop."""
+        """What the audit of a benchmark looks at: labels, photographs, vectors of queries."""
         run, photos = wildcards.run, wildcards.photos
         found, name = self.plan.photo_set(run, photos), self.plan.audit_backbone(run, photos)
         here = f"results/{run}/photos/{photos}"
@@ -167,19 +165,13 @@ class InstanceFiles:
         }
         if found.files:
             named = {"weights": _ancient(found.files["weights"])}
-        galleries = dict.fromkeys((found.select_on, *found.report_on))
-        sets = dict.fromkeys(self.plan.gallery(run, name).photos for name in galleries)
+        sets = dict.fromkeys(self.plan.gallery(run, name).photos for name in self.plan.measured_on(found))
         return named | {
             "labels": [f"results/{run}/photos/{name}/labels.json" for name in sets],
             "audits": [f"results/{run}/photos/{name}/audit.json" for name in sets],
             "gallery_cls": [f"results/{run}/photos/{name}/cls/{found.backbone}/1of1.h5" for name in sets],
             "query_cls": [f"results/{run}/photos/{name}/cls/{found.backbone}/queries.h5" for name in sets],
         }
-
-    def head_words(self, wildcards) -> list[str]:
-        """The galleries of ``head_training`` by the names that its lists have."""
-        found = self.plan.head(wildcards.run, wildcards.head)
-        return list(dict.fromkeys((found.select_on, *found.report_on)))
 
     def projected(self, wildcards) -> dict[str, Any]:
         """The head of a projection and the vectors of a piece."""
@@ -239,7 +231,7 @@ class InstanceFiles:
         return {"order": f"results/{run}/photos/{photos}/order.json", "first": sorted(firsts)}
 
     def pairs(self, wildcards) -> dict[str, Any]:
-        """Shortlists of a gallery, tokens of its queries and photographs, and pairs that are scored already."""
+        """Shortlists of a gallery, tokens of queries and photographs, and pairs that are scored."""
         run, gallery, reranker = wildcards.run, wildcards.gallery, wildcards.reranker
         found, here = self.plan.gallery(run, gallery), f"results/{run}/galleries/{gallery}"
         photos = f"results/{run}/photos/{found.photos}"
@@ -302,6 +294,15 @@ class InstanceFiles:
         if self.plan.study(wildcards.study).arms[wildcards.arm].options.get("rerank"):
             named["pairs"] = f"{here}/pairs/{ranker.reranker}.parquet"
         return named
+
+    def ranked_photos(self, wildcards) -> list[Any]:
+        """The photographs of the benchmark of every bench of a table that ranks a gallery, in table order."""
+        found = dict.fromkeys(
+            (cell.study, cell.bench) for cell in self.plan.cells_of(wildcards.table, wildcards.run)
+        )
+        named = [self.plan.gallery_of(wildcards.run, *place) for place in found]
+        sets = [self.plan.gallery(wildcards.run, name).photos for name in named if name]
+        return [_ancient(self.plan.photo_set(wildcards.run, name).photos) for name in sets]
 
     def ranker_of(self, run: str, model: str) -> Ranker | None:
         """How a reader ranks; null where it is asked."""

@@ -51,6 +51,8 @@ def askings(plan: Plan, run: str) -> list[Asking]:
         for reader in plan.readers(run, cell.study, cell.bench, cell.arm):
             folder = Path("results", run, name, reader)
             shown = name if len(here.readers) == 1 else f"{name}/{reader}"
+            if plan.ranker(run, reader) is not None:
+                continue  # nobody is asked
             settings = plan.request(run, cell.study, cell.bench, cell.arm, reader)
             found.append(_asking(shown, folder, settings, **place))
             if plan.has_judge(run, cell.study, cell.bench):

@@ -15,6 +15,7 @@ JUDGES = "judges"
 # Columns of the blocks of the report, and the rules whose jobs a column sums up.
 SOURCES, MODELS, CORPORA, ENCODERS = "sources", "model", "corpus", "encoder"
 DATASETS, ENVIRONMENTS = "dataset", "environment"
+PHOTOS, TRAINED, GALLERIES = "photo set", "trained", "gallery"
 CELLS, TABLES = "cell", "table"
 BLOCKS: dict[str, dict[str, tuple[str, ...]]] = {
     MODELS: {"merged": ("merge_adapter",)},
@@ -31,6 +32,18 @@ BLOCKS: dict[str, dict[str, tuple[str, ...]]] = {
     },
     ENVIRONMENTS: {"installed": ("install_environment",)},
     DATASETS: {"loaded": ("load_dataset",), "database": ("ingest_documents",)},
+    PHOTOS: {
+        "shards": ("stream_photos", "order_photos"),
+        "labels": ("import_labels", "plan_photos", "audit_photos"),
+        "vectors": ("extract_cls", "project"),
+        "locals": ("check_locals", "want_locals", "extract_locals", "remap_tokens"),
+    },
+    TRAINED: {"trained": ("train_head", "train_reranker", "import_reranker")},
+    GALLERIES: {
+        "first": ("rank_first", "import_ranking"),
+        "pairs": ("score_pairs",),
+        "read-outs": ("read_out", "choose_read_out"),
+    },
     CELLS: {
         "items": ("build_items", "build_items_as_job"),
         "ranking": ("search",),
@@ -41,7 +54,7 @@ BLOCKS: dict[str, dict[str, tuple[str, ...]]] = {
             "pick_answers",
             "build_calibration_requests",
         ),
-        "answers": ("ask_shard", "ask", "ask_agreement", "ask_calibration"),
+        "answers": ("ask_shard", "ask", "ask_agreement", "ask_calibration", "place_photos"),
         "judge": ("build_judge_requests", "ask_judge"),
         "grade": ("grade",),
     },
@@ -60,6 +73,8 @@ WRITING = (
 _LISTING = "index_"
 # Wildcards that name a row of the other blocks.
 _NAMES = ("corpus", "encoder", "adapted", "environment", "dataset", "database")
+# Of these one is the row, whatever else tells a job apart: the first that it has.
+_FIRST = {PHOTOS: ("photos",), TRAINED: ("head", "reranker"), GALLERIES: ("gallery", "backbone")}
 _PLACE = ("study", "bench", "arm", "model")
 _COLUMNS = {rule: (block, name) for block, names in BLOCKS.items() for name in names for rule in names[name]}
 
@@ -217,6 +232,8 @@ def _step(made: Made, cells: dict[tuple[str, str, str, str], str], behind: tuple
         rows = [at.get("table", JUDGES) + (f".{JUDGES}" if made.rule == "make_calibration" else "")]
     elif block == SOURCES:
         rows = [made.rule]
+    elif block in _FIRST:
+        rows = [next(at[name] for name in _FIRST[block] if name in at)]
     else:
         rows = ["/".join(at[name] for name in _NAMES if name in at)]
     return Step(made, block, column, tuple(rows), behind)

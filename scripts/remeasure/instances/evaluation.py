@@ -1,0 +1,220 @@
+"""Mean average precision of rankings of photographs, by counting ranks; no rank matrix is made.
+
+A ranking is scores descending, then gallery ids ascending. Only the ranks of the labelled photographs of a
+query are found, some hundreds, from one sort of its scores by value; average precision follows from these for
+every difficulty.
+
+Source:
+    Landmarks card, sections 2.2, 2.4 and 2.5; the published evaluator is ``compute_map`` of the revisitop
+    benchmarks.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from remeasure.errors import RemeasureError
+
+DIFFICULTIES = ("easy", "medium", "hard")
+Settings = Mapping[str, tuple[Sequence[int], Sequence[int]]]
+"""By difficulty the ids that are right, and those that are ignored."""
+
+
+class Labelled(Protocol):
+    """Ground truth of a benchmark, as far as it is needed here (``labels.Labels`` is one)."""
+
+    gnd: Sequence[object]
+
+    def settings(self, i: int) -> Settings:
+        """Return what is right and what is ignored for a query, by difficulty."""
+        ...
+
+
+class Ranks(NamedTuple):
+    """Where the labelled photographs of one query stand in a whole gallery."""
+
+    ids: np.ndarray
+    """int64 [L], ascending."""
+    rank: np.ndarray
+    """int64 [L], from 0; ties by gallery id."""
+    rank_default: np.ndarray
+    """int64 [L]; ties as numpy's default sort of the negated scores orders them, which depends on the
+    processor."""
+    score: np.ndarray
+    """float32 [L]."""
+    n_tied: int
+    """Labelled photographs whose score another photograph shares."""
+
+    def of(self, ids: Iterable[int], *, default: bool = False) -> np.ndarray:
+        """Return the ranks of some of them, int64; ids that are not among them are left out."""
+        found = np.isin(self.ids, np.fromiter(ids, np.int64))
+        return (self.rank_default if default else self.rank)[found]
+
+
+def positions(ranks_of_positives: np.ndarray, ranks_of_junk: np.ndarray) -> np.ndarray:
+    """Return where positives stand once ignored photographs are taken out of a ranking.
+
+    Args:
+        ranks_of_positives: int [p], from 0, in any order; those that the ranking lacks are left out.
+        ranks_of_junk: int [j], likewise.
+
+    Returns:
+        int64 [p], ascending: every rank less the number of ignored photographs before it.
+    """
+    found = np.sort(np.asarray(ranks_of_positives, dtype=np.int64))
+    ignored = np.sort(np.asarray(ranks_of_junk, dtype=np.int64))
+    return found - np.searchsorted(ignored, found, side="left")
+
+
+def average_precision(positions: np.ndarray, n_positives: int) -> float:
+    """Return the area under a precision-recall curve by trapezoids, 0 to 1.
+
+    Args:
+        positions: int [p], ascending, from 0, ignored photographs left out.
+        n_positives: how many were annotated; those that the ranking lacks cost recall.
+
+    Returns:
+        NaN without positives: such a query leaves the mean.
+
+    Source:
+        Landmarks card, section 2.4, step 4. Rectangles instead (as scikit-learn) give higher numbers.
+    """
+    if n_positives == 0:
+        return float("nan")
+    rank = np.asarray(positions, dtype=np.float64)
+    if not len(rank):
+        return 0.0
+    hits = np.arange(len(rank), dtype=np.float64)
+    # Before the first place there is no precision; the curve starts at 1.
+    before = np.divide(hits, rank, out=np.ones(len(rank)), where=rank > 0)
+    steps = (before + (hits + 1) / (rank + 1)) * (1.0 / n_positives) / 2.0
+    # The published evaluator adds up one by one; numpy's sum would add in pairs.
+    return float(np.add.accumulate(steps)[-1])
+
+
+def precision_at(positions: np.ndarray, k: int, *, published: bool) -> float:
+    """Return the share of positives among the first ``k``.
+
+    Args:
+        positions: int [p], ascending, from 0, of a query that has positives; none were found: 0.
+        k: at least 1.
+        published: divide as the published evaluator does, by the place of the last positive where that is
+            before ``k``; else always by ``k``.
+    """
+    place = np.asarray(positions, dtype=np.int64) + 1
+    if not len(place):
+        return 0.0
+    reach = min(int(place[-1]), k) if published else k
+    return float(np.count_nonzero(place <= reach)) / reach
+
+
+def labelled_ids(settings: Settings) -> np.ndarray:
+    """Return all ids that are right or ignored at some difficulty, int64, ascending, each once."""
+    found = {int(i) for right, ignored in settings.values() for ids in (right, ignored) for i in ids}
+    return np.fromiter(sorted(found), np.int64, len(found))
+
+
+def rank_row(scores: np.ndarray, ids: np.ndarray, ordered: np.ndarray | None = None) -> Ranks:
+    """Find where some photographs stand among all, by their scores for one query.
+
+    Args:
+        scores: float32 [n], one per photograph of the gallery.
+        ids: int64 [L], ascending, each once, below n.
+        ordered: the scores sorted ascending, if somebody has them.
+
+    Raises:
+        RemeasureError: a score is NaN or infinite, or an id is not in the gallery.
+    """
+    if ordered is None:
+        ordered = np.sort(scores)
+    check_finite(ordered)
+    n = len(scores)
+    if len(ids) and not 0 <= ids[0] <= ids[-1] < n:
+        outside = ids[-1] if ids[0] >= 0 else ids[0]
+        raise RemeasureError(
+            f"the labels name photograph {outside} of a gallery of {n} (0 to {n - 1}); take labels and "
+            "descriptors of the same benchmark"
+        )
+    own = scores[ids]
+    after, begin = (np.searchsorted(ordered, own, side=side) for side in ("right", "left"))
+    rank = (n - after).astype(np.int64)
+    tied = np.flatnonzero(after - begin > 1)
+    default = rank
+    if len(tied):
+        rank[tied] += [np.count_nonzero(scores[: ids[i]] == own[i]) for i in tied]
+        default = _default_ranks(scores, ids)
+    return Ranks(ids, rank, default, own.astype(np.float32), len(tied))
+
+
+def check_finite(ordered: np.ndarray) -> None:
+    """Refuse scores, sorted ascending, of which one is NaN (which stand last) or infinite."""
+    if len(ordered) and not (np.isfinite(ordered[0]) and np.isfinite(ordered[-1])):
+        what = "NaN" if np.isnan(ordered[-1]) else "infinite"
+        raise RemeasureError(
+            f"a score of a query and a photograph is {what}, expected finite numbers; look for NaN or "
+            "overflow in the descriptors and make them again"
+        )
+
+
+def _default_ranks(scores: np.ndarray, ids: np.ndarray) -> np.ndarray:
+    """Return ranks as the published ``argsort`` of negated scores gives them."""
+    order = np.argsort(-scores)
+    found = np.empty(len(order), np.int64)
+    found[order] = np.arange(len(order))
+    return found[ids]
+
+
+def rank_rows(scores: np.ndarray, ids: Sequence[np.ndarray]) -> list[Ranks]:
+    """Find where labelled photographs stand for several queries; ``scores`` is float32 [nq, n]."""
+    return [rank_row(row, found) for row, found in zip(scores, ids, strict=True)]
+
+
+def positions_of(ranks: Ranks, settings: Settings, *, default: bool = False) -> dict[str, np.ndarray]:
+    """Return where the positives of a query stand, ignored photographs left out, by difficulty."""
+    return {
+        name: positions(ranks.of(right, default=default), ranks.of(ignored, default=default))
+        for name, (right, ignored) in settings.items()
+    }
+
+
+def mean(values: Iterable[float]) -> float:
+    """Return the mean without NaN, added up one by one; NaN where nothing is left."""
+    kept = [value for value in values if value == value]
+    return sum(kept) / len(kept) if kept else float("nan")
+
+
+def mean_ap(ranks: Sequence[Ranks], labels: Labelled) -> dict[str, float]:
+    """Return mAP by difficulty, 0 to 1; NaN where no query has a positive.
+
+    Args:
+        ranks: of every query, in the order of the labels.
+        labels: the ground truth.
+    """
+    found: dict[str, list[float]] = {name: [] for name in DIFFICULTIES}
+    for i, row in enumerate(ranks):
+        settings = labels.settings(i)
+        for name, where in positions_of(row, settings).items():
+            found[name].append(average_precision(where, len(settings[name][0])))
+    return {name: mean(values) for name, values in found.items()}
+
+
+def evaluate(queries: np.ndarray, gallery: np.ndarray, labels: Labelled) -> dict[str, float]:
+    """Return mAP by difficulty of a gallery that is ranked by inner products.
+
+    Args:
+        queries: float32 [nq, d], in the order of the labels, one row per query.
+        gallery: float32 [n, d].
+        labels: the ground truth.
+
+    Raises:
+        RemeasureError: shapes that do not fit, or scores that are not finite.
+    """
+    n = len(labels.gnd)
+    if queries.ndim != 2 or gallery.ndim != 2 or queries.shape[1] != gallery.shape[1] or len(queries) != n:
+        raise RemeasureError(
+            f"descriptors of queries have the shape {queries.shape} and of the gallery {gallery.shape}, "
+            f"expected {n} queries, as the labels have, and the same length; make both with one projection"
+        )
+    scores = queries @ gallery.T
+    return mean_ap(rank_rows(scores, [labelled_ids(labels.settings(i)) for i in range(n)]), labels)

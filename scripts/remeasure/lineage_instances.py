@@ -1,0 +1,140 @@
+"""Which stage records stand behind a reader that ranks a gallery; part of ``lineage``."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from remeasure import repeats
+from remeasure.instances.settings import PIECES, Ranker
+
+if TYPE_CHECKING:
+    from remeasure.plan import Plan
+
+
+def records(plan: "Plan", run: str, gallery: str, reader: str, *, rerank: bool) -> list[str]:
+    """Return the paths of the records of photographs, vectors, heads and rankings, each once.
+
+    Args:
+        plan: all settings.
+        run: the run.
+        gallery: what is ranked.
+        reader: whose ranking it is.
+        rerank: whether its arm reranks.
+    """
+    model, ranker = repeats.model_of(reader), plan.ranker(run, reader)
+    assert ranker is not None, reader
+    found = [*_sets(plan, run, gallery), *_ranking(plan, run, gallery, model, ranker)]
+    if rerank and ranker.reranker:
+        found += _reranking(plan, run, gallery, ranker.reranker)
+    return list(dict.fromkeys(found))
+
+
+def sources(plan: "Plan", run: str, gallery: str, reader: str) -> list[str]:
+    """Return every path of the settings that a reader's ranking is made from."""
+    ranker, found = plan.ranker(run, reader), plan.gallery(run, gallery)
+    assert ranker is not None, reader
+    sets = [found.photos, *([found.distractors] if found.distractors else [])]
+    backbones, locals_ = [], []
+    if ranker.backbone:
+        backbones.append(ranker.backbone)
+    paths = [ranker.first_stage[gallery]] if gallery in ranker.first_stage else []
+    if ranker.head:
+        head = plan.head(run, ranker.head)
+        backbones.append(head.backbone)
+        paths += head.files.values()
+        sets += [head.training] if not head.files else []
+        sets += [plan.gallery(run, name).photos for name in (head.select_on, *head.report_on)]
+    if ranker.reranker:
+        reranker = plan.reranker(run, ranker.reranker)
+        paths += reranker.files.values()
+        locals_.append(reranker.local_features)
+        sets += [reranker.training.photos] if reranker.training else []
+    if plan.run(run).heads:
+        backbones.append(plan.audit_backbone(run, found.photos))
+    for name in dict.fromkeys(sets):
+        paths += of_set(plan, run, name)
+    for name in dict.fromkeys(backbones):
+        paths += [*plan.backbone(run, name).files.values(), *plan.backbone(run, name).given.values()]
+    for name in locals_:
+        spec = plan.local_features(run, name)
+        paths += [*spec.files.values(), *spec.given.values(), *spec.checked.values()]
+    return list(dict.fromkeys(paths))
+
+
+def of_set(plan: "Plan", run: str, name: str) -> list[str]:
+    """Return the paths that a set of photographs is made from; archives at an address are none."""
+    photos = plan.photo_set(run, name)
+    paths = [path for path in (photos.photos, photos.labels, photos.list) if path]
+    paths += [*photos.classes.values(), *photos.anchor.values()]
+    if photos.leaks:
+        leaks = photos.leaks
+        paths += [path for path in (leaks.subjects, leaks.ids, leaks.other_ids) if path]
+    if photos.archives:
+        for piece in plan.pieces(run, name):
+            paths += photos.archives.paths(piece)
+    return paths
+
+
+def _sets(plan: "Plan", run: str, gallery: str) -> Iterator[str]:
+    found = plan.gallery(run, gallery)
+    here = f"results/{run}/photos/{found.photos}"
+    yield from (f"{here}/labels.record.json", f"{here}/audit.record.json")
+    if plan.run(run).heads:
+        name = plan.audit_backbone(run, found.photos)
+        yield from (f"{here}/cls/{name}/{piece}.json" for piece in ("1of1", "queries", "whole"))
+    if found.distractors:
+        yield from _streamed(plan, run, found.distractors)
+        yield f"results/{run}/photos/{found.distractors}/order.record.json"
+
+
+def _streamed(plan: "Plan", run: str, name: str) -> Iterator[str]:
+    here = f"results/{run}/photos/{name}"
+    if plan.photo_set(run, name).role == "training":
+        yield f"{here}/plan.record.json"
+    yield from (f"{here}/shards/{piece}.json" for piece in plan.pieces(run, name))
+
+
+def _ranking(plan: "Plan", run: str, gallery: str, model: str, ranker: Ranker) -> Iterator[str]:
+    found, here = plan.gallery(run, gallery), f"results/{run}/galleries/{gallery}"
+    photos = f"results/{run}/photos/{found.photos}"
+    if ranker.head is None and not ranker.first_stage:
+        assert ranker.backbone is not None, model
+        yield from (f"{photos}/cls/{ranker.backbone}/{piece}.json" for piece in ("1of1", *PIECES))
+        yield f"{here}/read_outs/{ranker.backbone}.json"
+        yield f"results/{run}/read_outs/{ranker.backbone}.record.json"
+        return
+    projection = plan.projection_of(ranker, model)
+    yield f"{here}/first/{projection}.json"
+    if ranker.head is None:
+        return
+    head, backbone = plan.head(run, ranker.head), plan.backbone_of(run, projection)
+    if not head.files:
+        yield from _streamed(plan, run, head.training)
+        for piece in plan.pieces(run, head.training):
+            yield f"results/{run}/photos/{head.training}/cls/{head.backbone}/{piece}.json"
+    yield f"results/{run}/heads/{ranker.head}/{ranker.seed}.json"
+    parts = [(found.photos, piece) for piece in ("1of1", "queries")]
+    if found.distractors:
+        parts += [(found.distractors, piece) for piece in plan.pieces(run, found.distractors)]
+    for name, piece in parts:
+        yield f"results/{run}/photos/{name}/cls/{backbone}/{piece}.json"
+        yield f"results/{run}/photos/{name}/descriptors/{projection}/{piece}.json"
+
+
+def _reranking(plan: "Plan", run: str, gallery: str, name: str) -> Iterator[str]:
+    found, reranker = plan.gallery(run, gallery), plan.reranker(run, name)
+    local = plan.local_features(run, reranker.local_features)
+    yield f"results/{run}/rerankers/{name}.json"
+    parts = [(found.photos, piece) for piece in ("1of1", "queries")]
+    if found.distractors:
+        yield f"results/{run}/photos/{found.distractors}/wanted.json"
+        parts += [(found.distractors, piece) for piece in plan.pieces(run, found.distractors)]
+    for photos, piece in parts:
+        if f"{photos}/{piece}" not in local.given:
+            yield f"results/{run}/photos/{photos}/locals/{reranker.local_features}/{piece}.json"
+        yield f"results/{run}/photos/{photos}/tokens/{name}/{piece}.json"
+    if reranker.training:
+        photos = reranker.training.photos
+        yield from _streamed(plan, run, photos)
+        for piece in plan.pieces(run, photos):
+            yield f"results/{run}/photos/{photos}/locals/{reranker.local_features}/{piece}.json"
+    yield f"results/{run}/galleries/{gallery}/pairs/{name}.json"
