@@ -12,7 +12,7 @@ from remeasure.instances import vectors_file
 from remeasure.instances.labels import Labels, Truth
 
 WIDTH, SCALES = 12, 2
-ABOUT = {"settings": {"name": "toy", "dim": WIDTH}}
+ABOUT = {"settings": {"name": "toy", "dim": WIDTH}, "extractor": "toy"}
 SETTINGS = {
     "name": "standard",
     "seed": 0,

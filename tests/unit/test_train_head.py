@@ -212,7 +212,7 @@ def swap_names(store):
 
 
 def other_backbone(store):
-    store.attrs["about"] = json.dumps({"settings": {"name": "another"}})
+    store.attrs["about"] = json.dumps({"extractor": "another"})
 
 
 @pytest.mark.parametrize(
@@ -228,8 +228,8 @@ def other_backbone(store):
         ),
         ("--cls", 0, set_row("status", 4, 2), "with status 2, expected 0"),
         ("--cls", 0, set_row("landmark_id", 0, 55), "is of class 55, in the plan of 100"),
-        ("--cls", 0, other_backbone, "vectors of different backbones are never mixed"),
-        ("--gallery-cls", 1, other_backbone, "vectors of different backbones are never mixed"),
+        ("--cls", 0, other_backbone, "vectors of different extractors are never mixed"),
+        ("--gallery-cls", 1, other_backbone, "vectors of different extractors are never mixed"),
         ("--gallery-cls", 0, swap_names, "row 0 is 'walls_000001', but"),
         ("--query-cls", 0, swap_names, "row 0 is 'walls_query_000001', but"),
     ],
