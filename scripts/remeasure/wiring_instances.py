@@ -113,12 +113,11 @@ class InstanceFiles:
         """What further parts of a set wait for: what they will take, by the first."""
         if wildcards.piece.startswith("1of") or wildcards.piece in PIECES:
             return {}
-        return {
-            "projection": f"results/{wildcards.run}/photos/{wildcards.photos}/{folder}/{name}/projection.json"
-        }
+        here = f"results/{wildcards.run}/photos/{wildcards.photos}"
+        return {"projection": f"{here}/{folder}/{name}/projection.json"}
 
     def first_piece(self, folder: str, name: str = "h5") -> Callable[[Any], str]:
-        """A function of wildcards: a file of the first part of a set's vectors (cls) or descriptors (locals)."""
+        """A function of wildcards: a file of the first part of a set (folder ``cls`` or ``locals``)."""
 
         def resolved(wildcards) -> str:
             by = wildcards.backbone if folder == "cls" else wildcards.local
