@@ -204,7 +204,6 @@ class InstancesPlan:
         """Settings of ``stream_photos``: the archives of one part."""
         found = self.photo_set(run, photos)
         archives = msgspec.to_builtins(found.archives)
-        del archives["at_once"]
         return {"photos": photos, "piece": piece, "archives": archives}
 
     def order_photos(self, run: str, photos: str) -> dict[str, Any]:

@@ -32,8 +32,6 @@ class Archives(Settings, kw_only=True):
     """The number is filled with zeros up to so many."""
     md5: str | None = None
     """Address or path of the file with an archive's MD5 checksum, with ``{number}``; null: there is none."""
-    at_once: Positive = 10
-    """How many jobs may download at the same time."""
 
     def paths(self, piece: str) -> list[str]:
         """Return the archives of a part in a folder, with their checksums; none where they are fetched."""
