@@ -50,7 +50,7 @@ def work(args: argparse.Namespace) -> None:
     told = options.decode(args.settings, Told)
     if len(args.read_outs) != len(told.galleries) or not told.galleries:
         raise RemeasureError(
-            f"--read-outs: {len(args.read_outs)} files, expected one for each of {', '.join(told.galleries)}; "
+            f"--read-outs: {len(args.read_outs)}, expected one for each of {', '.join(told.galleries)}: "
             "give them in this order"
         )
     pairs = zip(told.galleries, args.read_outs, strict=True)

@@ -7,15 +7,13 @@ from pathlib import Path
 
 import msgspec
 
-from remeasure import cli, jsonl, options, provenance
-from remeasure.errors import RemeasureError
+from remeasure import cli, options, provenance
 from remeasure.instances import evaluation, first_file, ranking, read_outs
 from remeasure.instances.heads.model import mean_of_scales
-from remeasure.instances.heads.selection import check_names
-from remeasure.instances.heads.vectors import check_alike, check_rows
 from remeasure.instances.labels import Labels
 from remeasure.instances.labels import read as read_labels
 from remeasure.instances.read_outs import FORMS, ReadOut, Side
+from remeasure.instances.vector_checks import check_alike, check_audit, check_names, check_rows
 from remeasure.instances.vectors_file import Rows
 
 log = logging.getLogger("remeasure.read_out")
@@ -30,7 +28,7 @@ class Told(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 def open_vectors(path: Path, names: tuple[str, ...], labels: Path, dim: int) -> Rows:
-    """Return a file of vectors in the order of the labels; errors as of ``check_rows`` and ``check_names``."""
+    """Return a file of vectors in the order of the labels; errors as of what checks it."""
     rows = Rows(path)
     check_rows(rows, dim)
     check_names(rows, names, labels)
@@ -51,8 +49,7 @@ def rank(
 def work(args: argparse.Namespace) -> None:
     """Read, rank twelve times, write."""
     told = options.decode(args.settings, Told)
-    if not jsonl.read_json(args.audit).get("ok"):
-        raise RemeasureError(f"{args.audit}: the audit did not pass; look at its checks, correct and rerun")
+    check_audit(args.audit)
     labels = read_labels(args.labels)
     paths = {form: getattr(args, piece) for form, piece in FORMS.items()}
     files = {form: open_vectors(path, labels.qimlist, args.labels, told.dim) for form, path in paths.items()}

@@ -1,11 +1,12 @@
 """Ways to read descriptors out of an encoder's stored vectors, and which of them the table shows.
 
-Three forms of the query (cropped; cropped, with the encoder's instruction for queries; whole), two lengths (the
-first half of the numbers, all), with and without the mean subtracted: twelve. Nothing is extracted again.
+Three forms of the query (cropped; cropped, with the encoder's instruction for queries; whole), two lengths
+(the first half of the numbers, all), with and without the mean subtracted: twelve. Nothing is extracted
+again.
 
 Source:
-    Landmarks card, section 1.8. Only "mean-centering" is published: here the mean of the gallery is subtracted from
-    the gallery and that of the queries from the queries, after cutting and before the length becomes 1.
+    Landmarks card, section 1.8. Only "mean-centering" is published: here the mean of the gallery is taken
+    from the gallery and that of the queries from the queries, after cutting and before the length becomes 1.
 """
 
 from collections.abc import Mapping, Sequence
@@ -107,8 +108,8 @@ class Grid(NamedTuple):
 def choose(grids: Sequence[Grid]) -> dict[str, Any]:
     """Return the read-out that the table shows, and the whole grid.
 
-    The published rule: of the read-outs whose queries are cropped the one with the highest sum of Medium mAP over
-    the galleries, which are the table's own test sets; the first of equals.
+    The published rule: of the read-outs whose queries are cropped the one with the highest sum of Medium mAP
+    over the galleries, which are the table's own test sets; the first of equals.
 
     Raises:
         RemeasureError: galleries with other read-outs, or one without a Medium mAP.
@@ -117,12 +118,12 @@ def choose(grids: Sequence[Grid]) -> dict[str, Any]:
     for grid in grids:
         if grid.names != names or len(grid.map) != len(names) or not names:
             raise RemeasureError(
-                f"{grid.place}: has other read-outs than {grids[0].place}; delete both and rerun their targets"
+                f"{grid.place}: has other read-outs than {grids[0].place}; delete both and rerun"
             )
         if any(values.get("medium") is None for values in grid.map):
             raise RemeasureError(
-                f"{grid.place}: no query of gallery {grid.gallery} has a positive at Medium, so that no read-out "
-                "can be chosen by it; take the gallery out of gallery_of_bench"
+                f"{grid.place}: no query of gallery {grid.gallery} has a positive at Medium, so that no "
+                "read-out can be chosen by it; take the gallery out of gallery_of_bench"
             )
     sums = [_sum(grids, place) for place in range(len(names))]
     cropped = [place for place, name in enumerate(names) if name.query != "whole"]
