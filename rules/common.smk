@@ -19,7 +19,7 @@ from remeasure.fingerprint import code_of, study_code
 from remeasure.needs import Needs, RuleResources
 from remeasure.plan import Plan
 from remeasure.preamble import browser_options, check_config
-from remeasure.wiring import Wiring, as_json, as_options, as_pairs, as_words, watching
+from remeasure.wiring import Wiring, as_json, as_options, as_pairs, as_words, watching, without
 
 STARTED = time.time()
 planning.set_aside()
