@@ -29,6 +29,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+# A minute and more of one worker: begun last, they would leave the other with nothing to do.
+LONG = ("test_haiku_answers", "test_render", "test_serve_vllm", "test_preflight", "test_server_in_a_job")
+# Of the workflow, where each test takes long: files whose tests share a fixture or go on from each other.
+TOGETHER = ("test_adapters", "test_conda", "test_mistakes", "test_paper_plan")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep the tests of a file in one worker, and begin with the longest files."""
+    items.sort(key=lambda item: item.path.stem not in LONG and item.get_closest_marker("haiku") is None)
+    for item in items:
+        if item.get_closest_marker("xdist_group") is not None:
+            continue
+        if "workflow" not in item.path.parts or item.path.stem in TOGETHER:
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))
+
+
 @pytest.fixture(autouse=True)
 def own_log():
     """What a script was told to log to is closed when its test ends; later tests must not write there."""

@@ -19,6 +19,7 @@ from remeasure.instances.heads.sampling import Chosen
 from remeasure.instances.heads.vectors import TrainingVectors, check_rows
 from remeasure.instances.labels import Labels
 from remeasure.instances.labels import read as read_labels
+from remeasure.instances.score_row import ScoreRow
 from remeasure.instances.vectors_file import Rows
 
 BLOCK_ROWS = 8192
@@ -158,7 +159,7 @@ def mean_ap(descriptors: np.ndarray, label: np.ndarray, queries: np.ndarray) -> 
         block = queries[start : start + _ROWS_OF_SCORES]
         for place, row in zip(block, descriptors[block] @ descriptors.T, strict=True):
             alike = np.flatnonzero(label == label[place])
-            ranks = evaluation.rank_row(row, alike)
+            ranks = ScoreRow(row).ranks(alike)
             where = evaluation.positions(ranks.of(alike[alike != place]), ranks.of([place]))
             found.append(evaluation.average_precision(where, len(alike) - 1))
     return evaluation.mean(found)

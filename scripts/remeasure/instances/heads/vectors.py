@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -44,27 +44,23 @@ def check_rows(rows: Rows, width: int) -> None:
 
 
 def check_alike(files: Sequence[Rows]) -> None:
-    """Check that files come from the same backbone with the same settings.
+    """Check that vectors may be compared: the same backbone, weights and settings made them.
 
     Raises:
-        RemeasureError: names the first two that differ.
+        RemeasureError: names the first two files that differ.
     """
     for other in files[1:]:
         first, here = (made_by(found) for found in (files[0], other))
         if first != here:
             raise RemeasureError(
-                f"{other.path}: made by {_short(here)}, but {files[0].path} by {_short(first)}; vectors of "
-                "different backbones are never mixed: delete both and rerun"
+                f"{other.path}: made by extractor {here[:60]}, but {files[0].path} by {first[:60]}; vectors "
+                "of different extractors are never mixed: give or make all of them in one way"
             )
 
 
-def made_by(rows: Rows) -> Any:
-    """Return what a file says about what made its vectors."""
-    return rows.about.get("settings", rows.about)
-
-
-def _short(about: Any) -> str:
-    return str(about)[:120]
+def made_by(rows: Rows) -> str:
+    """Return what a file says about what made its vectors: equal where they may be compared."""
+    return str(rows.about.get("extractor", "somebody who does not say"))
 
 
 class TrainingVectors:
@@ -165,6 +161,7 @@ class OnDevice:
     def __init__(self, vectors: TrainingVectors, device: str) -> None:
         self._torch = torch_module.load()
         self._vectors, self._device = vectors, device
+        self.n_scales = vectors.n_scales
         self._all: Tensor | None = None
         if device != "cpu" and self._fits():
             parts = [np.array(rows.array("cls")) for rows in vectors.files]
