@@ -44,12 +44,11 @@ ci:
 	@$(BIN)/snakemake --cores $(CORES) --quiet all -- $(CI)
 
 # Tests run in two processes, whatever the machine: those that measure times were written for two busy cores.
-TWO := -n 2 --dist loadgroup --no-loadscope-reorder
 unit:
-	$(BIN)/pytest $(TWO) tests/unit tests/contract -m "not slow"
+	$(BIN)/pytest -n 2 tests/unit tests/contract -m "not slow"
 
 workflow:
-	$(BIN)/pytest $(TWO) tests/workflow -m "not slow"
+	$(BIN)/pytest -n 2 tests/workflow -m "not slow"
 
 # A virtual SLURM cluster on this machine: the literal command from a fresh clone, failures, other kinds of sites.
 # Needs root (and apt-get, where SLURM is missing); elsewhere it says so and its tests are skipped.
