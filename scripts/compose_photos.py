@@ -1,4 +1,4 @@
-"""Compose photographs for instance retrieval: benchmarks with ground truth, classes to train on, distractors."""
+"""Compose photographs: benchmarks with ground truth, classes to train on, distractors."""
 
 import argparse
 import collections
@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from remeasure import cli, files, images, jsonl, provenance, scenes
-from remeasure.instances import composing, deb
+from remeasure.instances import composed_benchmarks, composed_classes, composed_views, composing, deb
 
 log = logging.getLogger("remeasure.compose_photos")
 
@@ -49,7 +49,7 @@ class Composer:
 
     def write_benchmark(self, name: str, source_sha256: str) -> dict[str, str]:
         """Write photographs and ground truth; return the scene of every photograph."""
-        bench = composing.benchmark(name, self._camera, self._settings)
+        bench = composed_benchmarks.take(name, self._camera, self._settings)
         members = ((f"{stem}.jpg", data) for stem, data in sorted(bench.photos.items()))
         images.write_store(self._path(f"{name}.zip"), members)
         jsonl.write_json(self._path(f"{name}.json"), bench.labels(name, source_sha256))
@@ -59,13 +59,13 @@ class Composer:
 
     def write_training(self) -> None:
         """Write the archives of photographs with their checksums, and the two lists of classes."""
-        settings, plan = self._settings, composing.plan_training(self._settings)
+        settings, plan = self._settings, composed_classes.plan(self._settings)
         n_archives = settings.training.archives
         for number in range(n_archives):
             stored = [p for p in plan.photos if p.stored and plan.archive(p, n_archives) == number]
             stored.sort(key=lambda photo: photo.member)
             path = self._path(f"images_{number:03d}.tar")
-            write_tar(path, self._taken(stored, composing.take_training, [photo.member for photo in stored]))
+            write_tar(path, self._taken(stored, composed_classes.take, [photo.member for photo in stored]))
             digest = hashlib.md5(path.read_bytes(), usedforsecurity=False).hexdigest()
             files.write_text(self._path(f"md5.images_{number:03d}.txt"), f"{digest}  {path.name}\n")
         files.write_text(self._path("train_clean.csv"), plan.clean_csv())
@@ -76,14 +76,16 @@ class Composer:
 
     def write_views(self) -> None:
         """Write the archives of distractors and their list."""
-        views = composing.plan_views(self._settings)
+        views = composed_views.plan(self._settings)
         for number in range(1, self._settings.views.archives + 1):
             stored = [view for view in views if view.archive == number]
             # The canonical order is that of the list, and an archive need not have it.
             random.Random(f"{self._settings.seed}/archive/{number}").shuffle(stored)
-            members = self._taken(stored, composing.take_view, [view.path for view in stored])
+            members = self._taken(stored, composed_views.take, [view.path for view in stored])
             write_tar(self._path(f"views.{number}.tar.gz"), members, packed=True)
-        files.write_text(self._path("views.txt"), "".join(f"{view.path}\n" for view in views))
+        # A small run takes the first archive alone: its list must hold nothing else.
+        for name, some in (("views.txt", views), ("views.1.txt", [v for v in views if v.archive == 1])):
+            files.write_text(self._path(name), "".join(f"{view.path}\n" for view in some))
         self.counts["views"] = len(views)
 
     def _taken(self, photos: list, take, names: list[str]) -> Iterator[tuple[str, bytes]]:

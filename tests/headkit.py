@@ -12,7 +12,7 @@ from remeasure.instances import vectors_file
 from remeasure.instances.labels import Labels, Truth
 
 WIDTH, SCALES = 12, 2
-ABOUT = {"settings": {"name": "toy", "dim": WIDTH}}
+ABOUT = {"settings": {"name": "toy", "dim": WIDTH}, "extractor": "toy"}
 SETTINGS = {
     "name": "standard",
     "seed": 0,
@@ -45,8 +45,13 @@ def unit(vectors: np.ndarray) -> np.ndarray:
 
 
 def noisy(rng: np.random.Generator, centre: np.ndarray, n: int, noise: float = 0.5) -> np.ndarray:
-    """Return n photographs of a place, each at two scales: float16 [n, 2, 12]."""
-    return unit(centre + noise * rng.normal(size=(n, SCALES, WIDTH)) / np.sqrt(WIDTH))
+    """Return n photographs of a place, each at two scales: float16 [n, 2, 12].
+
+    Places differ in the first half of the numbers; the other half has nothing to do with them.
+    """
+    centre = centre * np.repeat([1.0, 0.0], WIDTH // 2)
+    weather = noise * rng.normal(size=(n, 1, WIDTH)) * np.repeat([0.2, 1.0], WIDTH // 2)
+    return unit(centre + weather + 0.05 * rng.normal(size=(n, SCALES, WIDTH)))
 
 
 def image_id(landmark: int, number: int) -> str:
@@ -110,8 +115,8 @@ def write_bench(folder: Path, name: str, seed: int, n_places: int = 5, n_each: i
     for place in range(n_places):
         centre = rng.normal(size=WIDTH)
         centre /= np.linalg.norm(centre)
-        gallery.append(noisy(rng, centre, n_each, 1.2))
-        queries.append(noisy(rng, centre, 1, 1.2))
+        gallery.append(noisy(rng, centre, n_each))
+        queries.append(noisy(rng, centre, 1))
         rows = [place * n_each + i for i in range(n_each)]
         gnd.append(
             Truth(bbx=(0.0, 0.0, 9.0, 9.0), easy=tuple(rows[:2]), hard=tuple(rows[2:3]), junk=tuple(rows[3:]))
@@ -128,7 +133,10 @@ def write_bench(folder: Path, name: str, seed: int, n_places: int = 5, n_each: i
     )
     labels_file.write(folder / "labels.json", truth)
     (folder / "audit.json").write_text(json.dumps({"dataset": name, "checks": [], "ok": True}))
-    for piece, members, vectors in (("1of1", names, gallery), ("queries", asked, queries)):
+    forms = {"queries": queries, "whole": [noisy(rng, found[0, 0], 1, 2.0) for found in queries]}
+    forms["instructed"] = forms["whole"][::-1]
+    pieces = [("1of1", names, gallery), *((piece, asked, found) for piece, found in forms.items())]
+    for piece, members, vectors in pieces:
         found = np.concatenate(vectors)
         vectors_file.write(
             folder / f"{piece}.h5",

@@ -111,7 +111,12 @@ def _ranking(plan: "Plan", run: str, gallery: str, model: str, ranker: Ranker) -
         yield from _streamed(plan, run, head.training)
         for piece in plan.pieces(run, head.training):
             yield f"results/{run}/photos/{head.training}/cls/{head.backbone}/{piece}.json"
+    for name in plan.measured_on(head):
+        yield from _sets(plan, run, name)
+        here = f"results/{run}/photos/{plan.gallery(run, name).photos}/cls/{head.backbone}"
+        yield from (f"{here}/{piece}.json" for piece in ("1of1", "queries"))
     yield f"results/{run}/heads/{ranker.head}/{ranker.seed}.json"
+    yield f"results/{run}/heads/summary.record.json"
     parts = [(found.photos, piece) for piece in ("1of1", "queries")]
     if found.distractors:
         parts += [(found.distractors, piece) for piece in plan.pieces(run, found.distractors)]

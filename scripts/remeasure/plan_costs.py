@@ -17,6 +17,8 @@ from remeasure.settings import Cell
 class CostsPlan(InstancesPlan):
     """Estimates of describing and reranking, resolved on demand."""
 
+    cells: list[Cell]
+
     def cells_of(self, table: str, run: str | None = None) -> list[Cell]:
         """Return the cells of one table."""
         raise NotImplementedError
@@ -25,6 +27,30 @@ class CostsPlan(InstancesPlan):
         """Settings of ``estimate_photos``: every step behind a table, once."""
         steps = {(step.step, step.what): step for step in self._steps(run, table)}
         return {"table": table, "run": run, "steps": [msgspec.to_builtins(step) for step in steps.values()]}
+
+    def project_cls(self, run: str, photos: str, backbone: str) -> dict[str, Any]:
+        """Settings of ``project_costs`` for the vectors of a set."""
+        usd = self._usd(run, self.backbone(run, backbone).needs)
+        return self._projected(run, photos, "vectors", f"{photos} by {backbone}", usd)
+
+    def project_locals(self, run: str, photos: str, local: str) -> dict[str, Any]:
+        """Settings of ``project_costs`` for the local descriptors of a set."""
+        usd = self._usd(run, self.local_features(run, local).needs)
+        return self._projected(run, photos, "local descriptors", f"{photos} by {local}", usd)
+
+    def _projected(self, run: str, photos: str, step: str, what: str, usd: float) -> dict[str, Any]:
+        known = self.run(run).studies
+        ranked = [cell for cell in self.cells if cell.study in known and known[cell.study].gallery_of_bench]
+        tables = dict.fromkeys(cell.table for cell in ranked)
+        steps = {(one.step, one.what): one for table in tables for one in self._steps(run, table)}
+        return {
+            "step": step,
+            "what": what,
+            "n_parts": self.photo_set(run, photos).parts,
+            "steps": [msgspec.to_builtins(one) for one in steps.values() if one.way != "published"],
+            "usd_per_hour": usd,
+            "pause_if_usd": self.run(run).projection.pause_if_usd,
+        }
 
     def _steps(self, run: str, table: str) -> Iterator[Step]:
         galleries: dict[str, list[str]] = {}

@@ -45,6 +45,11 @@ def as_options(function: Callable[[Any], dict[str, str]]) -> Callable[[Any], lis
     return resolved
 
 
+def without(function: Callable[[Any], dict[str, Any]], *names: str) -> Callable[[Any], dict[str, Any]]:
+    """Return a function of wildcards that leaves out inputs that a script is not told of: it only waits."""
+    return lambda wildcards: {k: v for k, v in function(wildcards).items() if k not in names}
+
+
 def as_words(function: Callable[[Any], dict[str, Any]]) -> Callable[[Any], list[str]]:
     """Return a function of wildcards that gives named inputs as options, of one file or of several."""
 

@@ -93,17 +93,39 @@ class InstanceFiles:
         given = found.given.get(f"{wildcards.photos}/{wildcards.piece}")
         if given:
             return {"given": _ancient(given)}
-        return self.pictures_of(wildcards) | {name: _ancient(path) for name, path in found.files.items()}
+        waits = self._projection(wildcards, "cls", wildcards.backbone)
+        return (
+            waits | self.pictures_of(wildcards) | {name: _ancient(path) for name, path in found.files.items()}
+        )
 
     def locals(self, wildcards) -> dict[str, Any]:
         """What local descriptors are made from; of distractors those that are wanted."""
         run, photos, local = wildcards.run, wildcards.photos, wildcards.local
         found = self.plan.local_features(run, local)
         named = self.pictures_of(wildcards) | {name: _ancient(path) for name, path in found.files.items()}
+        named |= self._projection(wildcards, "locals", local)
         if self.plan.photo_set(run, photos).role == "distractors":
             named["wanted"] = f"results/{run}/photos/{photos}/wanted.parquet"
         checks = [f"results/{run}/photos/{name}/locals/{local}/check.json" for name in found.checked]
         return named | ({"checked": checks} if checks else {})
+
+    def _projection(self, wildcards, folder: str, name: str) -> dict[str, Any]:
+        """What further parts of a set wait for: what they will take, by the first."""
+        if wildcards.piece.startswith("1of") or wildcards.piece in PIECES:
+            return {}
+        here = f"results/{wildcards.run}/photos/{wildcards.photos}"
+        return {"projection": f"{here}/{folder}/{name}/projection.json"}
+
+    def first_piece(self, folder: str, name: str = "h5") -> Callable[[Any], str]:
+        """A function of wildcards: a file of the first part of a set (folder ``cls`` or ``locals``)."""
+
+        def resolved(wildcards) -> str:
+            by = wildcards.backbone if folder == "cls" else wildcards.local
+            here = f"results/{wildcards.run}/photos/{wildcards.photos}/{folder}/{by}"
+            first = self.plan.pieces(wildcards.run, wildcards.photos)[0]
+            return f"{here}/logs/{first}.{name}" if name == "benchmark.tsv" else f"{here}/{first}.{name}"
+
+        return resolved
 
     def local_check(self, wildcards) -> dict[str, Any]:
         """What local descriptors are compared with, and what they are made from."""
@@ -184,8 +206,10 @@ class InstanceFiles:
         }
 
     def heads(self, run: str) -> list[str]:
-        """The reports of every head and seed that the models of a run use."""
-        used = dict.fromkeys((found.head, found.seed) for found in self.plan.projections(run).values())
+        """The reports of every head and seed that the cells of a run use."""
+        galleries = self.plan.run(run).galleries
+        rankers = [found for name in galleries for *_, found in self.plan.rankers_of(run, name)]
+        used = dict.fromkeys((found.head, found.seed) for found in rankers if found.head)
         return [f"results/{run}/heads/{head}/{seed}.report.json" for head, seed in used]
 
     # -- rankings ------------------------------------------------------------------------------------------

@@ -3,6 +3,8 @@
 import os
 import shutil
 
+from conftest import ROOT
+
 TABLE = "results/ci/tables/table1.csv"
 READER = "page-reader-smollm2"
 NQ_BASE = f"results/ci/pixelrag/nq/base/{READER}"
@@ -97,26 +99,29 @@ def test_every_deleted_file_is_noticed(finished, tmp_path):
 
 
 def test_touching_everything_reruns_nothing(checkout):
+    sources = checkout.path("results/sources")
+    shutil.rmtree(sources)
+    shutil.copytree(ROOT / "results/sources", sources)
     for path in sorted(checkout.path("results").rglob("*"), reverse=True):
         if path.is_file():
             os.utime(path)
     assert checkout.planned(TABLE) == {}
 
 
-def test_an_edited_grader_redoes_grading_and_the_table_only(checkout):
-    source = checkout.project / "scripts/remeasure/graders/exact.py"
+def test_an_edited_grader_redoes_grading_and_the_table_only(edited):
+    source = edited.project / "scripts/remeasure/graders/exact.py"
     source.write_text(source.read_text() + "\nCHANGED = 1\n")
-    assert checkout.planned(TABLE) == {"grade": 24, "make_table": 1}
+    assert edited.planned(TABLE) == {"grade": 24, "make_table": 1}
 
 
-def test_a_comment_in_a_grader_reruns_nothing(checkout):
-    source = checkout.project / "scripts/remeasure/graders/exact.py"
+def test_a_comment_in_a_grader_reruns_nothing(edited):
+    source = edited.project / "scripts/remeasure/graders/exact.py"
     source.write_text("# a remark\n" + source.read_text() + "\n# another\n")
-    assert checkout.planned(TABLE) == {}
+    assert edited.planned(TABLE) == {}
 
 
-def test_a_changed_setting_of_one_bench_asks_its_cells_only(checkout):
-    protocol = checkout.project / "config/studies/pixelrag.yaml"
+def test_a_changed_setting_of_one_bench_asks_its_cells_only(edited):
+    protocol = edited.project / "config/studies/pixelrag.yaml"
     text = protocol.read_text()
     assert "nq: {title: NQ, grader: em, max_tokens: 200" in text
     protocol.write_text(
@@ -124,13 +129,13 @@ def test_a_changed_setting_of_one_bench_asks_its_cells_only(checkout):
             "nq: {title: NQ, grader: em, max_tokens: 200", "nq: {title: NQ, grader: em, max_tokens: 100"
         )
     )
-    assert checkout.planned(TABLE) == {"build_requests": 4, "ask": 4, "grade": 4, "make_table": 1}
+    assert edited.planned(TABLE) == {"build_requests": 4, "ask": 4, "grade": 4, "make_table": 1}
 
 
-def test_a_changed_prompt_asks_the_cells_that_show_it(checkout):
-    prompt = checkout.project / "config/prompts/pixelrag/own/judge_simpleqa.txt"
+def test_a_changed_prompt_asks_the_cells_that_show_it(edited):
+    prompt = edited.project / "config/prompts/pixelrag/own/judge_simpleqa.txt"
     prompt.write_text("Judge with care.\n" + prompt.read_text())
-    planned = checkout.planned(TABLE)
+    planned = edited.planned(TABLE)
     assert planned == {"build_judge_requests": 4, "ask_judge_on_login": 4, "grade": 4, "make_table": 1}
 
 

@@ -92,33 +92,33 @@ def test_without_one_cell_s_answers_that_cell_and_its_table_are_made_again(check
     assert {other: answered(checkout, other, "judge/journal") for other in CELLS} == judged
 
 
-def test_another_judge_judges_again_and_asks_the_reader_nothing(checkout):
-    run = checkout.project / "config/runs/ci.yaml"
+def test_another_judge_judges_again_and_asks_the_reader_nothing(edited):
+    run = edited.project / "config/runs/ci.yaml"
     run.write_text(run.read_text() + "models:\n  case-judge: {options: {threads: 1, threshold: 3.0}}\n")
-    planned = checkout.planned(*TARGETS)
+    planned = edited.planned(*TARGETS)
     assert planned["ask_judge_on_login"] == 6 and planned["grade"] == 6
     assert not {"ask", "build_requests", "build_items", "index_mrarebench", "make_composed_cases"} & set(
         planned
     )
 
 
-def test_another_set_of_cases_is_one_setting(checkout):
-    run = checkout.project / "config/runs/ci.yaml"
+def test_another_set_of_cases_is_one_setting(edited):
+    run = edited.project / "config/runs/ci.yaml"
     run.write_text(
         run.read_text().replace(
             "mrarebench: {", "mrarebench: {source: results/sources/composed-cases-tuning, "
         )
     )
-    planned = checkout.planned(*TARGETS)
+    planned = edited.planned(*TARGETS)
     assert planned["index_mrarebench"] == 1 and planned["ask"] == 6
 
 
-def test_what_is_asked_again_is_asked_under_a_number_and_nothing_else_is(checkout):
-    (checkout.project / "config/runs/twice.yaml").write_text(
+def test_what_is_asked_again_is_asked_under_a_number_and_nothing_else_is(edited):
+    (edited.project / "config/runs/twice.yaml").write_text(
         "extends: ci\ntitle: Twice\nstudies:\n  pixelrag: null\n  tosc: null\n  mrarebench: {repeat: 2}\n"
     )
     target = "results/twice/tables/mrarebench.drift.csv"
-    done = checkout.call(target, "--dry-run", "--config", "run=twice")
+    done = edited.call(target, "--dry-run", "--config", "run=twice")
     assert done.returncode == 0, done.stderr
     for cell in CELLS:
         for called in ("case-reader", "case-reader@2"):

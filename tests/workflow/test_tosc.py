@@ -59,8 +59,8 @@ def test_another_lexicon_grades_again_and_asks_nothing(checkout):
     assert before == {model: answered(checkout, model) for model in MODELS}
 
 
-def test_one_captioner_more_asks_it_alone(checkout):
-    run = checkout.project / "config/runs/ci.yaml"
+def test_one_captioner_more_asks_it_alone(edited):
+    run = edited.project / "config/runs/ci.yaml"
     run.write_text(
         run.read_text().replace(
             "tosc: {", "tosc: {reader: [captioner-scan, captioner-glance, captioner-two], "
@@ -78,7 +78,7 @@ models:
     options: {threads: 1, scales: 2, threshold: 0.3}
 """
     )
-    planned = checkout.planned(*TARGETS)
+    planned = edited.planned(*TARGETS)
     assert (planned["ask"], planned["grade"]) == (1, 1)
     assert "build_items" not in planned and "index_tosc" not in planned
 

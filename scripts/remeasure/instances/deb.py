@@ -1,6 +1,7 @@
 """Files out of a Debian package: an ``ar`` archive that holds a tar archive packed with xz or gzip.
 
-Nothing is written to disk and no member's name is ever used as a path. Unpacking stops at the last wanted file.
+Nothing is written to disk and no member's name is ever used as a path. Unpacking stops at the last wanted
+file.
 
 Source:
     deb(5) and ar(5): eight bytes of signature, then members with a header of 60 bytes, each at an even place.

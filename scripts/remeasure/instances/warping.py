@@ -54,7 +54,7 @@ def slanted(picture: Image.Image, strength: float, dice: random.Random) -> Image
 
 
 def _projection(seen: list[tuple[float, float]], drawn_from: list[tuple[float, float]]) -> tuple[float, ...]:
-    """Return the eight numbers of the projection that leads from points of the result to those of the source."""
+    """Return the eight numbers of the projection from points of the result to those of the source."""
     rows, values = [], []
     for (x, y), (u, v) in zip(seen, drawn_from, strict=True):
         rows += [[x, y, 1, 0, 0, 0, -u * x, -u * y], [0, 0, 0, x, y, 1, -v * x, -v * y]]
@@ -111,8 +111,9 @@ def odd_form(picture: Image.Image, form: str, quality: int) -> bytes:
 
     Args:
         picture: RGB.
-        form: ``exif`` (orientation 6), ``truncated`` (half of the bytes), ``stub`` (0.5 % of the bytes, nothing
-            can be decoded), ``cmyk``, ``grey``, ``grey16`` and ``palette`` (PNG), ``strip`` (1 x 40 pixels).
+        form: ``exif`` (orientation 6), ``truncated`` (half of the bytes), ``stub`` (0.5 % of the bytes,
+            nothing can be decoded), ``cmyk``, ``grey``, ``grey16`` and ``palette`` (PNG), ``strip`` (1 x 40
+            pixels).
         quality: of JPEG.
     """
     data = jpeg(picture, quality)

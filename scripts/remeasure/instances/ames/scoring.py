@@ -1,0 +1,150 @@
+"""Logits of many pairs of photographs: what is alike is scored together, in batches of one size.
+
+Photographs of one length need no mask, so pairs are sorted by the lengths of their two sides. A length is
+rounded up to a multiple, else every small photograph would be a batch of its own; those whose length was
+rounded are masked, and never scored together with others: a pair's logit does not depend on the pairs beside
+it.
+"""
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from remeasure.errors import RemeasureError
+from remeasure.instances import torch_module
+from remeasure.instances.ames.model import Ames, Side
+from remeasure.instances.ames.weights import Shape
+
+LENGTH_STEP = 32
+_TOKENS_AT_ONCE = {"cpu": 9_600, "cuda": 153_600}
+"""Tokens of both sides in a batch: what was fastest."""
+Numeric = Literal["fp32", "tf32", "fp16"]
+
+
+class Ready(NamedTuple):
+    """Photographs whose first layer is done."""
+
+    sides: dict[tuple[int, bool], Side]
+    """By length and whether it is masked."""
+    kinds: list[tuple[int, bool]]
+    """Of every photograph."""
+    places: np.ndarray
+    """Which of its kind it is, [n] int64."""
+
+
+def device() -> str:
+    """Return where torch computes: a GPU where there is one."""
+    return "cuda" if torch_module.load().cuda.is_available() else "cpu"
+
+
+def opened(
+    tensors: dict[str, np.ndarray], shape: Shape, numeric: Numeric, where: str, threads: int = 1
+) -> Ames:
+    """Return a reranker that is ready to score.
+
+    Args:
+        tensors: as ``weights.read`` returns them.
+        shape: sizes.
+        numeric: fp32 is the reference; tf32 lets a GPU multiply with 10 bits; fp16 stores tokens and weights
+            in 16.
+        where: device.
+        threads: of a CPU.
+    """
+    torch = torch_module.load()
+    torch.set_num_threads(threads)
+    torch.backends.cuda.matmul.allow_tf32 = numeric == "tf32"
+    torch.backends.cudnn.allow_tf32 = numeric == "tf32"
+    return Ames(tensors, shape, where, half=numeric == "fp16")
+
+
+def kind_of(n_valid: int, n: int) -> tuple[int, bool]:
+    """Return the length that a photograph is scored with, and whether some of that is padding."""
+    length = min(n, -(-n_valid // LENGTH_STEP) * LENGTH_STEP)
+    return length, length != n_valid
+
+
+def ready(model: Ames, tokens: np.ndarray, n_valid: np.ndarray) -> Ready:
+    """Do what is done once for each photograph.
+
+    Args:
+        model: the reranker.
+        tokens: [m, n, width] float32, zero in padding.
+        n_valid: [m], at least 1.
+
+    Raises:
+        RemeasureError: a photograph without tokens, whose logit would be a number without meaning.
+    """
+    torch = torch_module.load()
+    if len(n_valid) and n_valid.min() < 1:
+        raise RemeasureError(
+            f"photograph {int(np.argmin(n_valid))} of {len(n_valid)} has no tokens; it cannot be reranked"
+        )
+    kinds = [kind_of(int(count), tokens.shape[1]) for count in n_valid]
+    sides: dict[tuple[int, bool], Side] = {}
+    places = np.zeros(len(kinds), np.int64)
+    with torch.inference_mode():
+        for kind in dict.fromkeys(kinds):
+            rows = np.array([row for row, other in enumerate(kinds) if other == kind])
+            places[rows] = np.arange(len(rows))
+            length, masked = kind
+            made = []
+            at_once = max(1, _TOKENS_AT_ONCE[_family(model)] // (2 * length))
+            for part, _ in _batches(rows, at_once):
+                counts = torch.from_numpy(n_valid[part]).to(model.device) if masked else None
+                x = torch.from_numpy(np.ascontiguousarray(tokens[part, :length])).to(model.device)
+                made.append(model.side(x, counts))
+            joined = [
+                None if parts[0] is None else torch.cat(parts)[: len(rows)]
+                for parts in zip(*made, strict=True)
+            ]
+            sides[kind] = Side(*joined)
+    return Ready(sides, kinds, places)
+
+
+def logits(model: Ames, queries: Ready, gallery: Ready, pairs: np.ndarray) -> np.ndarray:
+    """Score pairs.
+
+    Args:
+        model: the reranker.
+        queries: of some photographs.
+        gallery: of others.
+        pairs: [m, 2], which of the ones with which of the others.
+
+    Returns:
+        [m] float32.
+
+    Raises:
+        RemeasureError: a logit that is not finite.
+    """
+    torch = torch_module.load()
+    found = torch.empty(len(pairs), dtype=torch.float32, device=model.device)
+    by_kind: dict[tuple, list[int]] = {}
+    for number, (query, photo) in enumerate(pairs.tolist()):
+        by_kind.setdefault((queries.kinds[query], gallery.kinds[photo]), []).append(number)
+    with torch.inference_mode():
+        for (one, other), numbers in by_kind.items():
+            at_once = max(1, _TOKENS_AT_ONCE[_family(model)] // (one[0] + other[0]))
+            for part, n_real in _batches(np.array(numbers), at_once):
+                places = queries.places[pairs[part, 0]], gallery.places[pairs[part, 1]]
+                rows = [torch.from_numpy(place).to(model.device) for place in places]
+                made = model.logits(queries.sides[one].take(rows[0]), gallery.sides[other].take(rows[1]))
+                found[torch.from_numpy(part[:n_real]).to(model.device)] = made[:n_real]
+    scores = found.cpu().numpy()
+    if not np.isfinite(scores).all():
+        number = int(np.argmin(np.isfinite(scores)))
+        raise RemeasureError(
+            f"pair {pairs[number].tolist()}: its logit is {scores[number]} in {model.dtype}; score with "
+            "numeric: fp32"
+        )
+    return scores
+
+
+def _family(model: Ames) -> str:
+    return model.device.split(":")[0]
+
+
+def _batches(rows: np.ndarray, at_once: int):
+    """Yield (rows, how many are no filling) in batches of one size; the last row fills the last batch."""
+    for start in range(0, len(rows), at_once):
+        part = rows[start : start + at_once]
+        yield np.concatenate([part, np.repeat(part[-1:], at_once - len(part))]), len(part)
