@@ -99,6 +99,11 @@ def unit(rng: np.random.Generator, n: int, dim: int = 16) -> np.ndarray:
     return found / np.linalg.norm(found, axis=1, keepdims=True)
 
 
+def ones(*shape: int) -> np.ndarray:
+    """Return float32 ones."""
+    return np.ones(shape, np.float32)
+
+
 def put_labels(folder: Path, found: Labels) -> Path:
     """Write labels."""
     path = folder / "labels.json"
