@@ -1,4 +1,4 @@
-"""Photographs come out of archives as they are, whatever else is in there and however often the job is killed."""
+"""Photographs come out of archives as they are, whatever else is there and however often a job is killed."""
 
 import gzip
 import hashlib
