@@ -16,7 +16,8 @@ from remeasure.files import sha256_bytes, sha256_file
 from remeasure.instances.heads import checkpoint, model, reporting, sampling, selection, training
 from remeasure.instances.heads.selection import Bench
 from remeasure.instances.heads.settings import HeadSettings
-from remeasure.instances.heads.vectors import OnDevice, TrainingVectors, check_alike
+from remeasure.instances.heads.vectors import OnDevice, TrainingVectors
+from remeasure.instances.vector_checks import check_alike
 
 log = logging.getLogger("remeasure.train_head")
 PUBLISHED, HOLDOUT = "published", "holdout"

@@ -133,7 +133,10 @@ def write_bench(folder: Path, name: str, seed: int, n_places: int = 5, n_each: i
     )
     labels_file.write(folder / "labels.json", truth)
     (folder / "audit.json").write_text(json.dumps({"dataset": name, "checks": [], "ok": True}))
-    for piece, members, vectors in (("1of1", names, gallery), ("queries", asked, queries)):
+    forms = {"queries": queries, "whole": [noisy(rng, found[0, 0], 1, 2.0) for found in queries]}
+    forms["instructed"] = forms["whole"][::-1]
+    pieces = [("1of1", names, gallery), *((piece, asked, found) for piece, found in forms.items())]
+    for piece, members, vectors in pieces:
         found = np.concatenate(vectors)
         vectors_file.write(
             folder / f"{piece}.h5",

@@ -1,4 +1,4 @@
-"""Where the photographs of a gallery come from: a benchmark's rows first, then distractors, piece by piece."""
+"""Where the photographs of a gallery come from: a benchmark's rows first, then distractors by piece."""
 
 import hashlib
 from collections.abc import Iterable, Sequence
@@ -58,14 +58,14 @@ def read(path: Path) -> Order:
     for shard in order.shards:
         if shard.start != start or shard.rows < 0:
             raise RemeasureError(
-                f"{path}: {shard.name} starts at {shard.start} with {shard.rows} rows, expected to start at {start}; "
-                "delete it and run its target again"
+                f"{path}: {shard.name} starts at {shard.start} with {shard.rows} rows, expected to start at "
+                f"{start}; delete it and run its target again"
             )
         start += shard.rows
     if start != order.n or len({shard.name for shard in order.shards}) != len(order.shards):
         raise RemeasureError(
-            f"{path}: its pieces have {start} rows and it says {order.n}, or one stands twice; delete it and run "
-            "its target again"
+            f"{path}: its pieces have {start} rows and it says {order.n}, or one stands twice; delete it and "
+            "run its target again"
         )
     return order
 
@@ -78,8 +78,8 @@ def check_piece(shard: Shard, path: Path, names: Sequence[str]) -> None:
     """
     if path.stem != shard.name or len(names) != shard.rows or sha256_of_names(names) != shard.list_sha256:
         raise RemeasureError(
-            f"{path}: has {len(names)} rows, expected the {shard.rows} photographs of {shard.name} in the order "
-            "of order.json; delete it and run its target again"
+            f"{path}: has {len(names)} rows, expected the {shard.rows} photographs of {shard.name} in the "
+            "order of order.json; delete it and run its target again"
         )
 
 
@@ -97,8 +97,8 @@ def distractor_rows(order: Order, n_gallery: int, ids: np.ndarray) -> list[Place
     found = np.unique(ids[ids >= n_gallery]) - n_gallery
     if len(found) and found[-1] >= order.n:
         raise RemeasureError(
-            f"a ranking names photograph {found[-1] + n_gallery} of a gallery of {n_gallery + order.n}; delete it and "
-            "run its target again"
+            f"a ranking names photograph {found[-1] + n_gallery} of a gallery of {n_gallery + order.n}; "
+            "delete it and run its target again"
         )
     starts = [shard.start for shard in order.shards]
     ends = np.searchsorted(found, [*starts, order.n])

@@ -11,15 +11,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from remeasure import jsonl
-from remeasure.errors import RemeasureError
-from remeasure.instances import evaluation, torch_module
+from remeasure.instances import evaluation, ranking, torch_module
 from remeasure.instances.heads.model import mean_of_scales
 from remeasure.instances.heads.sampling import Chosen
-from remeasure.instances.heads.vectors import TrainingVectors, check_rows
+from remeasure.instances.heads.vectors import TrainingVectors
 from remeasure.instances.labels import Labels
 from remeasure.instances.labels import read as read_labels
 from remeasure.instances.score_row import ScoreRow
+from remeasure.instances.vector_checks import check_audit, check_names, check_rows
 from remeasure.instances.vectors_file import Rows
 
 BLOCK_ROWS = 8192
@@ -63,7 +62,14 @@ class Bench(NamedTuple):
 
     def measure(self, project: Project) -> dict[str, float]:
         """Return mAP by difficulty, 0 to 1."""
-        return evaluation.evaluate(project(self.queries), project(self.gallery), self.labels)
+        # As ``rank_first`` ranks: what could not be decoded comes last.
+        unreadable = np.flatnonzero(~self.gallery.any(axis=1))
+        gallery = ranking.Gallery([ranking.Source(None, project(self.gallery), unreadable)])
+        labelled = [self.labels.labelled(query) for query in range(len(self.queries))]
+        kept = ranking.Kept(0, labelled, default_ties=False)
+        return evaluation.mean_ap(
+            ranking.first_stage(project(self.queries), gallery, kept).labelled, self.labels
+        )
 
 
 def read_bench(
@@ -78,8 +84,7 @@ def read_bench(
         RemeasureError: an audit that did not pass, photographs in another order than the labels have them, or
             vectors that are not of length 1.
     """
-    if not jsonl.read_json(audit).get("ok"):
-        raise RemeasureError(f"{audit}: the audit did not pass; look at its checks, correct and rerun")
+    check_audit(audit)
     truth = read_labels(labels)
     files = []
     for path, names in ((queries, truth.qimlist), (gallery, truth.imlist)):
@@ -89,24 +94,6 @@ def read_bench(
         files.append(rows)
     found = [mean_of_scales(rows.read("cls")) for rows in files]
     return Bench(truth, *found), files
-
-
-def check_names(rows: Rows, names: tuple[str, ...], labels: Path) -> None:
-    """Check that rows are in the order of the labels.
-
-    Raises:
-        RemeasureError: names the first row that differs.
-    """
-    here = rows.names()
-    if len(here) != len(names):
-        raise RemeasureError(
-            f"{rows.path}: {len(here)} rows, but {labels} names {len(names)} photographs; delete it and rerun"
-        )
-    for row, (found, wanted) in enumerate(zip(here, names, strict=True)):
-        if found != wanted:
-            raise RemeasureError(
-                f"{rows.path}: row {row} is {found!r}, but {labels} has {wanted!r} there; delete it and rerun"
-            )
 
 
 class HeldOut(NamedTuple):

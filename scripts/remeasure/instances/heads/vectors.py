@@ -9,58 +9,15 @@ import numpy as np
 from remeasure.errors import RemeasureError
 from remeasure.instances import torch_module
 from remeasure.instances.heads.sampling import Photos
+from remeasure.instances.vector_checks import check_alike, check_rows
 from remeasure.instances.vectors_file import Rows
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-NORM_TOLERANCE = 2e-3
-"""Vectors are of length 1 as far as float16 stores them (landmarks card, section 1.4)."""
 _ON_DEVICE = 0.4
 """Share of a GPU's free memory that vectors may take; the logits of a batch need the rest."""
 _PLAN = ("image_id", "landmark_id", "leak")
-
-
-def check_rows(rows: Rows, width: int) -> None:
-    """Check that a file holds vectors of a backbone: finite, of length 1, zero where nothing was decoded.
-
-    Raises:
-        RemeasureError: names the file and the first row.
-    """
-    rows.check("cls", None, width, kinds="f")
-    rows.check("status", kinds="u")
-    status = rows.read("status")
-    for start, block in rows.blocks("cls"):
-        length = np.linalg.norm(block.astype(np.float32), axis=2)
-        wanted = np.where(status[start : start + len(block)] == 2, 0.0, 1.0)[:, None]
-        wrong = (np.abs(length - wanted) > NORM_TOLERANCE).any(axis=1)
-        if wrong.any():
-            row = int(np.argmax(wrong))
-            raise RemeasureError(
-                f"{rows.path}: cls of row {start + row} has the lengths {np.round(length[row], 4).tolist()} "
-                f"with status {status[start + row]}, expected {wanted[row, 0]:.0f}; delete it and run its "
-                "target again"
-            )
-
-
-def check_alike(files: Sequence[Rows]) -> None:
-    """Check that vectors may be compared: the same backbone, weights and settings made them.
-
-    Raises:
-        RemeasureError: names the first two files that differ.
-    """
-    for other in files[1:]:
-        first, here = (made_by(found) for found in (files[0], other))
-        if first != here:
-            raise RemeasureError(
-                f"{other.path}: made by extractor {here[:60]}, but {files[0].path} by {first[:60]}; vectors "
-                "of different extractors are never mixed: give or make all of them in one way"
-            )
-
-
-def made_by(rows: Rows) -> str:
-    """Return what a file says about what made its vectors: equal where they may be compared."""
-    return str(rows.about.get("extractor", "somebody who does not say"))
 
 
 class TrainingVectors:
