@@ -83,7 +83,9 @@ class Composer:
             random.Random(f"{self._settings.seed}/archive/{number}").shuffle(stored)
             members = self._taken(stored, composed_views.take, [view.path for view in stored])
             write_tar(self._path(f"views.{number}.tar.gz"), members, packed=True)
-        files.write_text(self._path("views.txt"), "".join(f"{view.path}\n" for view in views))
+        # A small run takes the first archive alone: its list must hold nothing else.
+        for name, some in (("views.txt", views), ("views.1.txt", [v for v in views if v.archive == 1])):
+            files.write_text(self._path(name), "".join(f"{view.path}\n" for view in some))
         self.counts["views"] = len(views)
 
     def _taken(self, photos: list, take, names: list[str]) -> Iterator[tuple[str, bytes]]:

@@ -46,7 +46,9 @@ def work(args: argparse.Namespace) -> None:
         shortlist.kept(labels, told.shortlist, gallery.n), [labels.labelled(q) for q in range(len(queries))]
     )
     found: First = ranking.first_stage(queries, gallery, kept, args.threads)
-    first_file.write(args.out, {"": found}, {"projection": told.projection})
+    tops = enumerate(found.top_id)
+    reach = [shortlist.reach(top, labels.settings(q), told.shortlist) for q, top in tops]
+    first_file.write(args.out, {"": found}, {"projection": told.projection}, reach=reach)
     counts = {
         "queries": len(queries),
         "gallery": gallery.n,

@@ -6,6 +6,7 @@ own: arguments, folder, variables, output, exit status, and what the Snakefile i
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -23,7 +24,12 @@ def call(words: list[str], cwd: Path, env: Mapping[str, str] | None = None) -> s
         process = _running()
         process.stdin.write(json.dumps(told).encode() + b"\n")
         process.stdin.flush()
-        status = int(process.stdout.readline())
+        try:
+            status = int(process.stdout.readline())
+        except BaseException:
+            # A test that takes too long: the next one gets a new process, and nothing of this call.
+            os.killpg(_started.pop(os.getpid()).pid, signal.SIGKILL)
+            raise
         said = [Path(told[name]).read_text(encoding="utf-8") for name in ("stdout", "stderr")]
     return subprocess.CompletedProcess(words, status, *said)
 
@@ -32,7 +38,9 @@ def _running() -> subprocess.Popen:
     """Return this process's own process to fork from, which ends with its standard input."""
     if os.getpid() not in _started:
         words = [sys.executable, __file__]
-        _started[os.getpid()] = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        _started[os.getpid()] = subprocess.Popen(
+            words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+        )
     return _started[os.getpid()]
 
 

@@ -466,7 +466,7 @@ def load_run(folder: Path, name: str) -> Run:
 _REPLACES = {
     "source": ("notes",),
     "items": ("notes", "calibration.labels"),
-    "reader": ("notes", "compare", "stands_for", "readers_of", "calibration.labels"),
+    "reader": ("notes", "compare", "stands_for", "readers_of", "spread_of", "calibration.labels"),
 }
 
 

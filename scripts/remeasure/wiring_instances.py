@@ -206,8 +206,10 @@ class InstanceFiles:
         }
 
     def heads(self, run: str) -> list[str]:
-        """The reports of every head and seed that the models of a run use."""
-        used = dict.fromkeys((found.head, found.seed) for found in self.plan.projections(run).values())
+        """The reports of every head and seed that the cells of a run use."""
+        galleries = self.plan.run(run).galleries
+        rankers = [found for name in galleries for *_, found in self.plan.rankers_of(run, name)]
+        used = dict.fromkeys((found.head, found.seed) for found in rankers if found.head)
         return [f"results/{run}/heads/{head}/{seed}.report.json" for head, seed in used]
 
     # -- rankings ------------------------------------------------------------------------------------------

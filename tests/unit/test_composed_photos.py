@@ -263,6 +263,7 @@ def test_distractors_are_listed_in_another_order_than_they_are_packed(composed):
     packed = [list(members(composed / f"views.{n}.tar.gz")) for n in (1, 2)]
     assert [len(names) for names in packed] == [10, 11]
     assert sorted(listed) == sorted(packed[0] + packed[1])
+    assert (composed / "views.1.txt").read_text("utf-8").splitlines() == listed[:10]
     assert listed[:10] != packed[0] and sorted(listed[:10]) == sorted(packed[0])
     with gzip.open(composed / "views.1.tar.gz") as stream:
         stream.read()  # whole to its checksum

@@ -6,7 +6,7 @@ import pytest
 
 from haikukit import Scripted, call, chunk_ids, returned, say
 
-pytestmark = [pytest.mark.haiku, pytest.mark.xdist_group("haiku")]
+pytestmark = pytest.mark.haiku
 
 ASKED = [{"speaker": "user", "text": "What is the capital of France?"}]
 WORDS = {

@@ -9,7 +9,7 @@ from remeasure.embedded.chat import parse
 from remeasure.embedded.evidence_reader import EvidenceReader
 from toolkit import WordEncoder
 
-pytestmark = [pytest.mark.haiku, pytest.mark.xdist_group("haiku")]
+pytestmark = pytest.mark.haiku
 PAGE = {
     "uri": "brill-2015",
     "title": "Brill Inc. 2015",

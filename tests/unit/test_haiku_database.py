@@ -7,7 +7,7 @@ import pytest
 
 from haikukit import DIM, DOCUMENTS, Adapter, Scripted
 
-pytestmark = [pytest.mark.haiku, pytest.mark.xdist_group("haiku")]
+pytestmark = pytest.mark.haiku
 
 NEAR = {"key_env": None, "timeout_s": 5}
 

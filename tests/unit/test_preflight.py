@@ -1,5 +1,6 @@
 """Every problem of a run in one list, against real sockets; nothing of a key anywhere."""
 
+import functools
 import io
 import json
 import os
@@ -23,7 +24,7 @@ from remeasure.built import BUILT
 from remeasure.catalogue import Catalogue
 from remeasure.files import sha256_bytes
 from remeasure.plan import Plan
-from remeasure.preflight import data
+from remeasure.preflight import data, programs
 from remeasure.preflight.report import Group, lines, verdict
 from remeasure.records import ImageRef
 
@@ -85,8 +86,13 @@ class Project:
         return [text for _, text in found]
 
 
+# The packages of this environment are imported once, in a process for each, and not for every project.
+import_problem = functools.cache(programs._import_problem)
+
+
 @pytest.fixture
 def project(tmp_path, capfd, monkeypatch) -> Project:
+    monkeypatch.setattr(programs, "_import_problem", import_problem)
     return Project(tmp_path, capfd, monkeypatch)
 
 

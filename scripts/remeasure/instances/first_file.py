@@ -41,7 +41,14 @@ class First(NamedTuple):
     top_score: np.ndarray
     """float32 [nq, kept], descending."""
     labelled: tuple[Ranks, ...]
-    """Of every query."""
+    """Of every query; of a list that was cut off those that it has."""
+    cut_at: int | None = None
+    """Length of a ranking of somebody else's that does not name the whole gallery."""
+
+    @property
+    def n_listed(self) -> int:
+        """How many photographs the ranking names, kept or not."""
+        return self.n_gallery if self.cut_at is None else self.cut_at
 
 
 def write(
@@ -57,11 +64,12 @@ def write(
     """
     import h5py
 
-    sizes = {found.n_gallery for found in rankings.values()}
+    sizes = {(found.n_gallery, found.cut_at) for found in rankings.values()}
     assert len(sizes) == 1, sizes
+    n_gallery, cut_at = sizes.pop()
     with atomic_path(path) as temporary, h5py.File(temporary, "w") as store:
-        store.attrs["n_gallery"] = sizes.pop()
-        for name, value in {"about": about, **attributes}.items():
+        store.attrs["n_gallery"] = n_gallery
+        for name, value in {"about": about, "cut_at": cut_at, **attributes}.items():
             store.attrs[name] = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
         for prefix, found in rankings.items():
             for name, array in _arrays(found).items():
@@ -106,8 +114,10 @@ class FirstFile:
                 self._arrays = {name: _array(store, name) for name in store}
         except (OSError, KeyError, ValueError, TypeError, RuntimeError, RecursionError) as error:
             raise self._refused(" ".join(str(error).split())[:300] or type(error).__name__) from None
-        if self.n_gallery < 1:
-            raise self._refused(f"its gallery has {self.n_gallery} photographs")
+        cut_at = self.facts.setdefault("cut_at", None)
+        is_length = cut_at is None or (type(cut_at) is int and 1 <= cut_at <= self.n_gallery)
+        if self.n_gallery < 1 or not is_length:
+            raise self._refused(f"its gallery has {self.n_gallery} photographs, cut at {cut_at!r}")
 
     def _refused(self, reason: str) -> RemeasureError:
         return RemeasureError(
@@ -141,7 +151,7 @@ class FirstFile:
             Ranks(*(column[ends[q] : ends[q + 1]] for column in columns), int(counts[q]))
             for q in range(len(counts))
         )
-        return First(self.n_gallery, found["top_id"], found["top_score"], labelled)
+        return First(self.n_gallery, found["top_id"], found["top_score"], labelled, self.facts["cut_at"])
 
     def _check(self, found: Mapping[str, np.ndarray]) -> None:
         """Check shapes, orders and ranges."""
@@ -157,7 +167,9 @@ class FirstFile:
         for name, array in (("top_id", top), ("labelled_id", ids), ("labelled_rank", rank)):
             if array.size and not (0 <= array.min() and array.max() < self.n_gallery):
                 raise self._refused(f"{name} reaches beyond a gallery of {self.n_gallery}")
-        if not np.isfinite(score).all() or (np.diff(score, axis=1) > 0).any():
+        # Somebody else's ranking may have its best reordered by other scores.
+        is_given = bool(self.about.get("given"))
+        if not np.isfinite(score).all() or (not is_given and (np.diff(score, axis=1) > 0).any()):
             raise self._refused("scores of its best are not finite, or do not descend")
         if any(len(np.unique(row)) != len(row) for row in top):
             raise self._refused("a photograph stands twice among the best of a query")

@@ -121,6 +121,9 @@ class LocalFeatures(Settings, kw_only=True):
     """At most so many per photograph, the strongest first."""
     size_px: Positive | None = None
     """Longest side after scaling; null: as it is."""
+    precision: Literal["float32", "float16", "bfloat16"] = "float32"
+    """Of the network on a GPU; what weighs its patches always computes with 32 bits."""
+    batch: Positive = 4
     given: dict[str, str] = {}
     """As of ``Backbone``: published files of both layouts."""
     checked: dict[str, str] = {}

@@ -1,5 +1,4 @@
-"""Which photographs of a first stage are reranked: the first K once those that are ignored stand behind all
-others.
+"""Which photographs of a first stage are reranked: the first K that are not ignored.
 
 Source:
     Landmarks card, section 2.6. Medium ignores junk, Hard junk and easy ones, so that their shortlists
@@ -11,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from remeasure.errors import RemeasureError
-from remeasure.instances.evaluation import Labelled
+from remeasure.instances.evaluation import Labelled, Settings
 
 RERANKED = ("medium", "hard")
 """Difficulties that have a shortlist."""
@@ -23,35 +22,34 @@ def kept(labels: Labelled, size: int, n_gallery: int) -> int:
     return min(size + most, n_gallery)
 
 
-def shortlist(top: np.ndarray, ignored: Sequence[int], size: int, n_gallery: int) -> np.ndarray:
-    """Return the ids that are reranked, in the order of the first stage, ignored ones last.
+def shortlist(top: np.ndarray, ignored: Sequence[int], size: int, n_ranked: int) -> np.ndarray:
+    """Return the ids that are reranked, in the order of the first stage.
+
+    Ignored ones would stand behind all others. Where the gallery has fewer others than the shortlist is long
+    they would be among the reranked and have to be counted out again; they are left out at once.
 
     Args:
         top: int64 [kept], the first of the ranking.
         ignored: ids that the difficulty ignores.
         size: K.
-        n_gallery: photographs that were ranked.
+        n_ranked: photographs that the ranking names, kept or not.
 
     Returns:
-        int64 [min(K, n)]. Where K is more than what is not ignored, ignored ones are among them.
+        int64 [K], or as many as are not ignored.
 
     Raises:
         RemeasureError: too little of the ranking was kept.
     """
-    behind = np.isin(top, np.asarray(ignored, dtype=np.int64))
-    found = np.concatenate([top[~behind], top[behind]])
-    n_before = int(np.count_nonzero(~behind))
-    if len(top) < n_gallery and n_before < size:
+    found = top[~np.isin(top, np.asarray(ignored, dtype=np.int64))]
+    if len(found) < size and len(top) < n_ranked:
         raise RemeasureError(
-            f"a ranking keeps {len(top)} of {n_gallery} photographs, {n_before} of which are not ignored, "
+            f"a ranking keeps {len(top)} of {n_ranked} photographs, {len(found)} of which are not ignored, "
             f"and the shortlist has {size}; rank the gallery again with this shortlist"
         )
     return found[:size]
 
 
-def union(
-    top: np.ndarray, settings: dict[str, tuple[np.ndarray, np.ndarray]], size: int, n_gallery: int
-) -> np.ndarray:
+def union(top: np.ndarray, settings: Settings, size: int, n_ranked: int) -> np.ndarray:
     """Return what is reranked for a query at any difficulty, int64, ascending; see ``shortlist``."""
-    lists = [shortlist(top, settings[name][1], size, n_gallery) for name in RERANKED]
+    lists = [shortlist(top, settings[name][1], size, n_ranked) for name in RERANKED]
     return np.unique(np.concatenate(lists))

@@ -23,6 +23,8 @@ class Told(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     dim: int
     n: int
     size_px: int | None
+    precision: Literal["float32", "float16", "bfloat16"]
+    batch: int
 
 
 NEEDED: dict[str, tuple[str, ...]] = {
