@@ -232,7 +232,7 @@ def test_what_changes_below_a_folder_of_images_is_noticed_and_nothing_else(check
 def test_the_first_table_of_ones_own_run_says_nothing_of_another_run_s_copy(checkout, tmp_path):
     own_images(tmp_path / "images")
     config = my_run(checkout, tmp_path / "images")
-    tables = [f"{name}.csv" for name in ("cells", "contrasts", "breakdown", "drift", "failures")]
+    tables = [f"{name}.csv" for name in ("cells", "contrasts", "breakdown", "drift", "spread", "failures")]
     for part in ("csv", *tables, "md", "json", "svg", "html"):
         checkout.path(f"results/tosc.{part}").write_text("model,run\nreader,embedded\n")
     done = checkout.call("results/tosc.csv", "--dry-run", "--config", *config)
