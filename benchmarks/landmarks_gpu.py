@@ -1,8 +1,9 @@
 """Time on a GPU what the landmark study does with one, in under five minutes: reranking and describing.
 
 Weights and descriptors are random: neither changes the time. Reranking has the shapes of ROxford: 70 queries,
-about 1,653 photographs each (the union of Medium and Hard), 600 tokens on both sides. Describing begins with JPEG
-files in memory: three scales of DINOv2 ViT-L/14, and local descriptors of ViT-B/14 at the photographs' own size.
+about 1,653 photographs each (the union of Medium and Hard), 600 tokens on both sides. Describing begins with
+JPEG files in memory: three scales of DINOv2 ViT-L/14, local descriptors of ViT-B/14 at the photographs' own
+size.
 
     python benchmarks/landmarks_gpu.py            # in an environment of envs/photos.yaml
     python benchmarks/landmarks_gpu.py --tiny     # the same in seconds on a CPU: whether it runs
