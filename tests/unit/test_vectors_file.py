@@ -137,9 +137,7 @@ def test_a_cut_off_file_is_refused(tmp_path):
 def test_shapes_are_checked_in_words(tmp_path):
     rows = Rows(made(tmp_path / "a.h5"))
     rows.check("cls", None, 2, kinds="f", n=3)
-    with pytest.raises(
-        RemeasureError, match=r"float16 of shape \(3, 2, 2\), .* shape \(any, 3, 1024\)"
-    ):
+    with pytest.raises(RemeasureError, match=r"float16 of shape \(3, 2, 2\), .* shape \(any, 3, 1024\)"):
         rows.check("cls", 3, 1024)
     with pytest.raises(RemeasureError, match="it has no tok, only cls, name"):
         rows.check("tok")
