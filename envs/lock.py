@@ -20,7 +20,8 @@ OLDEST = {"vllm": "x86_64-manylinux_2_31"}
 OLDEST_ELSE = "x86_64-manylinux_2_28"
 # Only wheels, so that no node compiles; this one is pure Python and comes as source alone.
 WHEELS = ("--only-binary", ":all:", "--no-binary", "connection-pool")
-# A system under test must run where there is no GPU, and a wheel of torch would bring those of CUDA along.
+# A system under test, and everything on a machine without a GPU, must run without the packages of CUDA that a
+# wheel of torch brings along.
 HEAVY = re.compile(r"^(torch|torchvision|triton|nvidia-[a-z0-9-]+|cuda-[a-z0-9-]+)==", re.MULTILINE)
 
 
@@ -58,6 +59,12 @@ def resolved(uv: Path, name: str, direct: list[str], known: list[str]) -> list[s
         return re.findall(r"^(\S+==\S+)$", found.read_text(encoding="utf-8"), re.MULTILINE)
 
 
+def leave_out_torch(path: Path) -> None:
+    """Take torch and what belongs to it out of a lock file: these come by pip, in the build that it finds."""
+    blocks = re.split(r"(?m)^(?=[A-Za-z0-9])", path.read_text(encoding="utf-8"))
+    path.write_text("".join(block for block in blocks if not HEAVY.match(block)), encoding="utf-8")
+
+
 def lock(uv: Path, path: Path) -> None:
     """Complete one environment file; one that pins nothing but Python stays as it is."""
     chosen, _, rest = path.read_text(encoding="utf-8").partition(MARK)
@@ -91,6 +98,7 @@ def lock_with_hashes(uv: Path, wanted: Path) -> None:
 
 if __name__ == "__main__":
     found = Path(sys.executable).with_name("uv")
+    leave_out_torch(HERE.parent / "requirements-torch.txt")
     for each in sorted(HERE.glob("*.yaml")):
         lock(found, each)
     for each in sorted(HERE.glob("*.in")):

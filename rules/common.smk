@@ -12,16 +12,18 @@ from pathlib import Path
 SCRIPTS = Path(workflow.basedir) / "scripts"
 sys.path.insert(0, str(SCRIPTS))
 
-from remeasure import obstacles, scratch, timing
+from remeasure import obstacles, planning, scratch, timing
 from remeasure.cluster import driver, site
 from remeasure.errors import RemeasureError
 from remeasure.fingerprint import code_of, study_code
 from remeasure.needs import Needs, RuleResources
 from remeasure.plan import Plan
 from remeasure.preamble import browser_options, check_config
-from remeasure.wiring import Wiring, as_json, as_options, as_pairs, as_words, watching
+from remeasure.wiring import Wiring, as_json, as_options, as_pairs, as_words, watching, without
 
 STARTED = time.time()
+planning.set_aside()
+planning.remember_signatures()
 
 try:
     PLAN = Plan(SCRIPTS.parent / "config")

@@ -22,11 +22,39 @@ rule extract_cls:
     params:
         code=code_of("extract_cls.py"),
         settings=as_json(PLAN.extract_cls, "run", "backbone"),
-        inputs=as_options(FILES.cls),
+        inputs=as_options(without(FILES.cls, "projection")),
     shell:
         'python "$SCRIPTS"/extract_cls.py --settings {params.settings:q}'
         " --piece {wildcards.piece:q} {params.inputs:q} --threads {threads} --out {output.out:q} --record {output.record:q}"
         " 2> {log:q}"
+
+
+rule project_cls:
+    """What describing a large set will take, by its first part; too much of it stops the run."""
+    input:
+        first=FILES.first_piece("cls"),
+        record=FILES.first_piece("cls", "json"),
+    output:
+        out="results/{run}/photos/{photos}/cls/{backbone}/projection.json",
+        record="results/{run}/photos/{photos}/cls/{backbone}/projection.record.json",
+    log:
+        "results/{run}/photos/{photos}/cls/{backbone}/logs/projection.log",
+    benchmark:
+        "results/{run}/photos/{photos}/cls/{backbone}/logs/projection.benchmark.tsv"
+    localrule: True
+    conda:
+        "../envs/core.yaml"
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    params:
+        code=code_of("project_costs.py"),
+        settings=as_json(PLAN.project_cls, "run", "photos", "backbone"),
+        times=FILES.first_piece("cls", "benchmark.tsv"),
+    shell:
+        'python "$SCRIPTS"/project_costs.py --settings {params.settings:q} --first {input.first:q}'
+        " --first-record {input.record:q} --times {params.times:q} --out {output.out:q}"
+        " --record {output.record:q} 2> {log:q}"
 
 
 rule check_locals:
@@ -74,13 +102,39 @@ rule extract_locals:
     params:
         code=code_of("extract_locals.py"),
         settings=as_json(PLAN.extract_locals, "run", "local"),
-        inputs=as_options(
-            lambda wildcards: {k: v for k, v in FILES.locals(wildcards).items() if k != "checked"}
-        ),
+        inputs=as_options(without(FILES.locals, "checked", "projection")),
     shell:
         'python "$SCRIPTS"/extract_locals.py --settings {params.settings:q}'
         " --piece {wildcards.piece:q} {params.inputs:q} --threads {threads} --out {output.out:q} --record {output.record:q}"
         " 2> {log:q}"
+
+
+rule project_locals:
+    """As project_cls, of local descriptors."""
+    input:
+        first=FILES.first_piece("locals"),
+        record=FILES.first_piece("locals", "json"),
+    output:
+        out="results/{run}/photos/{photos}/locals/{local}/projection.json",
+        record="results/{run}/photos/{photos}/locals/{local}/projection.record.json",
+    log:
+        "results/{run}/photos/{photos}/locals/{local}/logs/projection.log",
+    benchmark:
+        "results/{run}/photos/{photos}/locals/{local}/logs/projection.benchmark.tsv"
+    localrule: True
+    conda:
+        "../envs/core.yaml"
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    params:
+        code=code_of("project_costs.py"),
+        settings=as_json(PLAN.project_locals, "run", "photos", "local"),
+        times=FILES.first_piece("locals", "benchmark.tsv"),
+    shell:
+        'python "$SCRIPTS"/project_costs.py --settings {params.settings:q} --first {input.first:q}'
+        " --first-record {input.record:q} --times {params.times:q} --out {output.out:q}"
+        " --record {output.record:q} 2> {log:q}"
 
 
 rule remap_tokens:

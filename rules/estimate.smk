@@ -133,3 +133,49 @@ use rule make_estimate as publish_estimate with:
         settings=lambda wildcards: json.dumps(
             {"run": config["run"], "places": list(FILES.all_estimated(config["run"]).values())}
         ),
+
+
+rule estimate_photos:
+    """A row for every step that brings, describes or reranks photographs, and the sums of two plans."""
+    output:
+        table="results/{run}/tables/{table}.estimate.csv",
+    log:
+        "results/{run}/tables/logs/{table}.estimate.log",
+    benchmark:
+        "results/{run}/tables/logs/{table}.estimate.benchmark.tsv"
+    wildcard_constraints:
+        run=FILES.ranking("estimates"),
+    localrule: True
+    conda:
+        "../envs/core.yaml"
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    params:
+        code=code_of("estimate_photos.py"),
+        settings=as_json(PLAN.photo_costs, "run", "table"),
+    shell:
+        'python "$SCRIPTS"/estimate_photos.py --settings {params.settings:q} --out {output.table:q} 2> {log:q}'
+
+
+rule publish_table_estimate:
+    """A copy of the configured run's estimate of one table; it names the run in its last column."""
+    input:
+        f"results/{config['run']}/tables/{{table}}.estimate.csv",
+    output:
+        "results/{table}.estimate.csv",
+    log:
+        "results/logs/{table}.estimate.log",
+    benchmark:
+        "results/logs/{table}.estimate.benchmark.tsv"
+    localrule: True
+    conda:
+        "../envs/core.yaml"
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    shell:
+        "cp {input:q} {output:q} 2> {log:q}"
+
+
+ruleorder: estimate_photos > make_estimate

@@ -28,7 +28,8 @@ rule train_head:
         inputs=as_words(FILES.head_training),
     shell:
         'python "$SCRIPTS"/train_head.py --settings {params.settings:q}'
-        " {params.inputs:q} --out {output.out:q} --holdout {output.holdout:q} --report {output.report:q} --record {output.record:q}"
+        " {params.inputs:q} --threads {threads} --checkpoints $(dirname {output.out:q})/{wildcards.seed}.checkpoints"
+        " --out {output.out:q} --holdout {output.holdout:q} --report {output.report:q} --record {output.record:q}"
         " 2> {log:q}"
 
 

@@ -269,6 +269,7 @@ rule compose_photos:
         clean="results/sources/composed-photos/train_clean.csv",
         categories="results/sources/composed-photos/train_label_to_category.csv",
         listed="results/sources/composed-photos/views.txt",
+        listed_first="results/sources/composed-photos/views.1.txt",
         images_000="results/sources/composed-photos/images_000.tar",
         images_001="results/sources/composed-photos/images_001.tar",
         md5_000="results/sources/composed-photos/md5.images_000.txt",

@@ -55,7 +55,8 @@ def have_venv() -> bool:
 
 def make_environment(requirements: list[Path]) -> None:
     """Create ``.venv`` and install the pinned packages; a stamp remembers what was installed."""
-    pins = b"".join(path.read_bytes() for path in requirements)
+    alone = [pin for path in requirements for pin in left_out(path)]
+    pins = b"".join(path.read_bytes() for path in requirements) + " ".join(alone).encode()
     stamp = VENV / f"ready-{hashlib.sha256(pins).hexdigest()[:16]}"
     if stamp.exists():
         return
@@ -71,14 +72,31 @@ def make_environment(requirements: list[Path]) -> None:
     pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--require-hashes"]
     uv = [str(VENV / "bin" / "uv"), "pip", "install", "--quiet", "--python", python, "--require-hashes"]
     # uv needs a fraction of pip's time, but knows nothing of a package index that is set for pip alone.
-    alone = VENV / "uv.txt"
-    alone.write_text(lines_of("uv", requirements[0].read_text(encoding="utf-8")), encoding="utf-8")
-    done = subprocess.run([*pip, "-r", str(alone)]).returncode == 0
+    first = VENV / "uv.txt"
+    first.write_text(lines_of("uv", requirements[0].read_text(encoding="utf-8")), encoding="utf-8")
+    done = subprocess.run([*pip, "-r", str(first)]).returncode == 0
     if not (done and subprocess.run([*uv, *files]).returncode == 0):
         print("uv could not install the packages (see above); trying pip", file=sys.stderr)
         if subprocess.run([*pip, *files]).returncode != 0:
             stop("pip could not install the pinned packages (see above); check the network and try again")
+    # By pip and without hashes: which build fits a machine, with CUDA or without, pip's settings decide.
+    if alone and subprocess.run([*pip[:-1], *alone]).returncode != 0:
+        stop(f"pip could not install {' '.join(alone)} (see above); install it by hand, then try again")
     stamp.touch()
+
+
+def left_out(requirements: Path) -> list[str]:
+    """Return the pins that a list of wishes (``.in``) has and its lock file (``.txt``) leaves to pip."""
+    wishes = requirements.with_suffix(".in")
+    asked = pins_of(wishes.read_text(encoding="utf-8")) if wishes.is_file() else {}
+    locked = pins_of(requirements.read_text(encoding="utf-8"))
+    return [f"{name}=={version}" for name, version in asked.items() if name not in locked]
+
+
+def pins_of(text: str) -> dict[str, str]:
+    """Return version by package, in the one spelling that stands for all of them."""
+    found = re.findall(r"(?m)^([A-Za-z0-9._-]+)==([^\s;\\]+)", text)
+    return {re.sub("[-_.]+", "-", name).lower(): version for name, version in found}
 
 
 def lines_of(package: str, pins: str) -> str:

@@ -3,18 +3,20 @@
 import argparse
 import logging
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
 from remeasure import cli, graders, jsonl
 from remeasure.errors import RemeasureError
 from remeasure.files import write_text
 from remeasure.images import ImageReader
+from remeasure.instances.photo_store import open_photos
 from remeasure.options import decode
-from remeasure.page import choice, html, prompt, thumbnails, traces
+from remeasure.page import choice, html, prompt, rankings, thumbnails, traces
 from remeasure.records import Graded, Item, Request, Response
 from remeasure.tables.block_text import BlockText
 from remeasure.tables.limits import OverLimit
@@ -27,6 +29,8 @@ class PageCell(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     bench: str
     title: str
+    asked: bool = True
+    """Whether its reader is asked, and there are requests."""
 
 
 class PageBench(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -34,6 +38,8 @@ class PageBench(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     name: str
     title: str
+    photos: bool = False
+    """Whether a gallery of photographs is ranked in it."""
 
 
 class PageSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -59,7 +65,8 @@ class Files(NamedTuple):
     title: str
     graded: Path
     responses: Path
-    requests: Path
+    requests: Path | None
+    """Null for a reader that is not asked."""
     judged: Path | None
     """The judge's ``responses.jsonl``."""
 
@@ -73,6 +80,7 @@ class Known(NamedTuple):
     prompts: Mapping[str, prompt.Prompt]
     replies: Mapping[str, Response]
     """The judge's, by id; none where it is not known."""
+    asked: bool = True
 
 
 class TableNote(Struct, frozen=True):
@@ -85,6 +93,8 @@ class TableNote(Struct, frozen=True):
     """Which readers this computer cannot run."""
     blocks: tuple[BlockText, ...] = ()
     """Its numbers, where they stand in blocks."""
+    spread: tuple[BlockText, ...] = ()
+    """How far numbers move over seeds."""
 
 
 def units_of(path: Path, grader: graders.UnitGrader, wanted: Sequence[str]) -> dict[str, tuple[Item, ...]]:
@@ -99,8 +109,10 @@ def responses_of(path: Path, wanted: set[str]) -> dict[str, Response]:
     return {line.custom_id: line for line in jsonl.read(path, Response) if line.custom_id in wanted}
 
 
-def prompts_of(path: Path, wanted: set[str]) -> dict[str, prompt.Prompt]:
+def prompts_of(path: Path | None, wanted: set[str]) -> dict[str, prompt.Prompt]:
     """Return what was given for the wanted items."""
+    if path is None:
+        return {}
     return {
         line.custom_id: prompt.of_request(line)
         for line in jsonl.read(path, Request)
@@ -131,8 +143,20 @@ def titles(
     return traces.titles_of(documents, wanted)
 
 
+class Gallery(NamedTuple):
+    """Photographs that the rankings of a bench show."""
+
+    path: Path
+    photos: rankings.PhotoSource
+    album: rankings.Album
+
+
 def shown(
-    cells: Sequence[Known], unit: str, items: Sequence[Item], named: Mapping[str, str]
+    cells: Sequence[Known],
+    unit: str,
+    items: Sequence[Item],
+    named: Mapping[str, str],
+    gallery: Gallery | None = None,
 ) -> tuple[html.Shown, ...]:
     """Return what every cell says about a unit.
 
@@ -146,7 +170,7 @@ def shown(
             raise RemeasureError(
                 f"{cell.title}: unit {unit!r} has no verdict or no answer; delete its graded.jsonl and rerun"
             )
-        given = tuple(cell.prompts.get(item.item_id) for item in items)
+        given = tuple(cell.prompts.get(item.item_id) for item in items) if cell.asked else ()
         if None in given:
             raise RemeasureError(
                 f"{cell.title}: unit {unit!r} has an answer but no request; delete its requests.jsonl and "
@@ -160,7 +184,9 @@ def shown(
                 *traces.judged_boxes(item.item_id, cell.replies),
             )
         ]
-        found.append(html.Shown(cell.title, cell.graded[unit], answers, given, tuple(did)))
+        ranked = [answer.placed for answer in answers if answer.placed is not UNSET]
+        strips = [rankings.strip(placed, *gallery) for placed in ranked if gallery is not None]
+        found.append(html.Shown(cell.title, cell.graded[unit], answers, given, tuple(did), "".join(strips)))
     return tuple(found)
 
 
@@ -172,6 +198,7 @@ def bench_part(
     n_units: int,
     reader: ImageReader,
     documents: Sequence[Path] = (),
+    gallery: Gallery | None = None,
 ) -> html.BenchPart:
     """Return the units of one bench that are shown.
 
@@ -183,6 +210,7 @@ def bench_part(
         n_units: at most so many.
         reader: reads images.
         documents: ``documents.jsonl`` of the datasets, for titles.
+        gallery: photographs that rankings show.
     """
     names, n_all = choice.chosen([cell.graded for cell in cells], n_units)
     units = units_of(items, grader, names)
@@ -199,6 +227,7 @@ def bench_part(
             responses_of(cell.responses, wanted),
             prompts_of(cell.requests, wanted),
             replies_of(cell.judged, wanted),
+            cell.requests is not None,
         )
         for cell in cells
     ]
@@ -213,54 +242,75 @@ def bench_part(
                 pictures=tuple(
                     tuple(thumbnails.data_url(reader, ref) for ref in item.images) for item in units[name]
                 ),
-                cells=shown(known, name, units[name], named),
+                cells=shown(known, name, units[name], named, gallery),
             )
             for name in names
         ),
     )
 
 
-def parts(settings: PageSettings, args: argparse.Namespace) -> Mapping[str, html.BenchPart]:
-    """Return every bench's part."""
-    given = {"--graded": args.graded, "--responses": args.responses, "--requests": args.requests}
+def parts(
+    settings: PageSettings, args: argparse.Namespace, album: rankings.Album
+) -> Mapping[str, html.BenchPart]:
+    """Return every bench's part; photographs of rankings are put into the album."""
+    asked = [cell for cell in settings.cells if cell.asked]
+    given = {"--graded": args.graded, "--responses": args.responses}
     for option, paths in given.items():
         if len(paths) != len(settings.cells):
             raise RemeasureError(
                 f"{option}: {len(paths)} files for {len(settings.cells)} cells; give one each"
             )
-    if len(args.items) != len(settings.benches):
+    if len(args.requests) != len(asked):
         raise RemeasureError(
-            f"--items: {len(args.items)} files for {len(settings.benches)} benches; give one each"
+            f"--requests: {len(args.requests)} files for {len(asked)} cells whose readers are asked; give "
+            "one each"
         )
+    of_benches = {"--items": (args.items, settings.benches), "--photos": (args.photos, _ranked(settings))}
+    for option, (paths, benches) in of_benches.items():
+        if len(paths) != len(benches):
+            raise RemeasureError(f"{option}: {len(paths)} files for {len(benches)} benches; give one each")
     judged = {path.parent.parent: path for path in args.judged}
     lost = [path for folder, path in judged.items() if folder not in {one.parent for one in args.responses}]
     if lost:
         raise RemeasureError(f"--judged {lost[0]}: belongs to none of the cells; take it out")
+    requests = iter(args.requests)
+    files = [
+        (
+            cell.bench,
+            Files(cell.title, *paths, next(requests) if cell.asked else None, judged.get(paths[1].parent)),
+        )
+        for cell, *paths in zip(settings.cells, args.graded, args.responses, strict=True)
+    ]
+    photos = dict(zip((bench.name for bench in _ranked(settings)), args.photos, strict=True))
     found = {}
-    with ImageReader() as reader:
+    with ImageReader() as reader, ExitStack() as opened:
         for bench, items in zip(settings.benches, args.items, strict=True):
-            rows = zip(settings.cells, args.graded, args.responses, args.requests, strict=True)
-            cells = [
-                Files(cell.title, *paths, judged.get(paths[1].parent))
-                for cell, *paths in rows
-                if cell.bench == bench.name
-            ]
+            cells = [one for name, one in files if name == bench.name]
             grader = graders.by_name(settings.graders[bench.name])
+            path = photos.get(bench.name)
+            gallery = path and Gallery(path, opened.enter_context(open_photos(path)), album)
             found[bench.name] = bench_part(
-                bench.title, grader, items, cells, settings.n_units, reader, args.documents
+                bench.title, grader, items, cells, settings.n_units, reader, args.documents, gallery
             )
     return found
+
+
+def _ranked(settings: PageSettings) -> list[PageBench]:
+    return [bench for bench in settings.benches if bench.photos]
 
 
 def work(args: argparse.Namespace) -> None:
     """Read, choose, write."""
     settings = decode(args.settings, PageSettings)
-    found = parts(settings, args)
+    album = rankings.Album()
+    found = parts(settings, args, album)
     headline = {bench: graders.by_name(name).headline for bench, name in settings.graders.items()}
     table = jsonl.read_json(args.table, TableNote)
     told = table.over_limit.sentence if table.over_limit else None
     lines = [*settings.lines, *filter(None, [table.comparability, table.left_out])]
-    text = html.render(settings.title, settings.run, lines, headline, found, told, table.blocks)
+    lines += [rankings.LEGEND] if _ranked(settings) else []
+    blocks = [*table.blocks, *table.spread]
+    text = html.render(settings.title, settings.run, lines, headline, found, told, blocks, album.style)
     write_text(args.out, text)
     n_shown = sum(len(part.units) for part in found.values())
     log.info("%s: %d units, %d kB", args.out, n_shown, len(text.encode("utf-8", "replace")) // 1000)
@@ -273,7 +323,12 @@ def main(argv=None) -> int:
     parser.add_argument("--items", type=Path, nargs="+", required=True, help="items.jsonl of every bench")
     parser.add_argument("--graded", type=Path, nargs="+", required=True, help="graded.jsonl of every cell")
     parser.add_argument("--responses", type=Path, nargs="+", required=True, help="its responses.jsonl")
-    parser.add_argument("--requests", type=Path, nargs="+", required=True, help="its requests.jsonl")
+    parser.add_argument(
+        "--requests", type=Path, nargs="*", default=[], help="its requests.jsonl, where the reader is asked"
+    )
+    parser.add_argument(
+        "--photos", type=Path, nargs="*", default=[], help="photographs of every bench that ranks a gallery"
+    )
     parser.add_argument(
         "--judged", type=Path, nargs="*", default=[], help="judge/responses.jsonl of cells that have one"
     )

@@ -2,7 +2,7 @@
 
 import logging
 import signal
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import pytest
 
@@ -27,6 +27,38 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=ROOT / "results" / "environments",
         help="where the environments of systems are that have one of their own, for the tests marked haiku",
     )
+
+
+# A minute and more of one worker: begun last, they would leave the other with nothing to do.
+LONG = ("test_haiku", "test_render", "test_serve_vllm", "test_preflight", "test_server_in_a_job")
+# Of the workflow, where each test takes long: files whose tests share a fixture or go on from each other.
+TOGETHER = ("test_adapters", "test_conda", "test_mistakes", "test_paper_plan")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the longest files."""
+    items.sort(key=lambda item: not item.path.stem.startswith(LONG))
+
+
+def together(node_id: str) -> str:
+    """Return a name that is the same for all tests that one worker runs."""
+    path = PurePosixPath(node_id.partition("::")[0])
+    if path.stem.startswith("test_haiku"):
+        return "test_haiku"
+    return node_id if "workflow" in path.parts and path.stem not in TOGETHER else path.stem
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log):
+    """Keep the tests of a file in one worker, in the order in which they were collected."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Together(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return together(nodeid)
+
+    config.option.loadscopereorder = False
+    return Together(config, log)
 
 
 @pytest.fixture(autouse=True)

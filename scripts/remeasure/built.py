@@ -45,6 +45,7 @@ BUILT = {
             "train_clean.csv",
             "train_label_to_category.csv",
             "views.txt",
+            "views.1.txt",
             *(f"images_{n:03d}.tar" for n in range(2)),
             *(f"md5.images_{n:03d}.txt" for n in range(2)),
             *(f"views.{n}.tar.gz" for n in range(1, 5)),

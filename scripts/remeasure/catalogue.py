@@ -1,6 +1,7 @@
 """What comes from outside, as ``config/sources*.tsv`` list it, and which package versions are pinned."""
 
 import csv
+import functools
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -194,6 +195,10 @@ class Catalogue:
 
     def hashes(self) -> dict[str, str]:
         """Return the SHA-256 of every source by its place below ``results/sources``, where it is pinned."""
+        return self._hashes
+
+    @functools.cached_property
+    def _hashes(self) -> dict[str, str]:
         pinned = {source.name: source.sha256 for source in self._by_url if source.is_pinned}
         return {row["name"]: row["sha256"] for row in self._rows} | pinned
 
@@ -228,6 +233,17 @@ class Catalogue:
 PINS = ("requirements.txt", "envs/vllm.yaml")
 
 
+@functools.cache
+def _pins(path: Path, _changed: int) -> dict[str, str]:
+    """Return the version of every package that a file pins."""
+    found: dict[str, str] = {}
+    for line in path.read_text(encoding="utf-8").splitlines():
+        name, _, rest = line.strip().removeprefix("- ").partition("==")
+        if words := rest.split():
+            found.setdefault(name.strip(), words[0].rstrip(";\\"))
+    return found
+
+
 def pinned(root: Path, package: str) -> str:
     """Return the version that is pinned for a package, in ``requirements.txt`` or else in ``envs/vllm.yaml``.
 
@@ -236,11 +252,9 @@ def pinned(root: Path, package: str) -> str:
     """
     for place in PINS:
         try:
-            lines = (root / place).read_text(encoding="utf-8").splitlines()
+            found = _pins(root / place, (root / place).stat().st_mtime_ns)
         except OSError as error:
             raise RemeasureError(f"{root}/{place}: {error.strerror}; restore it") from None
-        for line in lines:
-            name, _, rest = line.strip().removeprefix("- ").partition("==")
-            if name.strip() == package:
-                return rest.split()[0].rstrip(";\\")
+        if package in found:
+            return found[package]
     raise RemeasureError(f"{root}: package {package!r} is pinned in none of {', '.join(PINS)}; add it")

@@ -10,6 +10,7 @@ import functools
 import hashlib
 import io
 import json
+import os
 import sys
 import tokenize
 from pathlib import Path
@@ -27,9 +28,9 @@ _SILENT = {
 }
 
 
-def _docstring_lines(tree: ast.Module) -> set[int]:
+def _docstring_lines(nodes: list[ast.AST]) -> set[int]:
     lines: set[int] = set()
-    for node in ast.walk(tree):
+    for node in nodes:
         body = getattr(node, "body", None)
         for statement in body if isinstance(body, list) else ():
             # Every bare string statement: module, class and function docstrings, and texts after a field.
@@ -48,7 +49,11 @@ def tokens(source: str) -> list[str]:
     Python 3.12 began to cut f-strings into several tokens; they are joined here: the same source gives
     the same tokens on all versions.
     """
-    silent = _docstring_lines(ast.parse(source))
+    return _tokens(source, list(ast.walk(ast.parse(source))))
+
+
+def _tokens(source: str, nodes: list[ast.AST]) -> list[str]:
+    silent = _docstring_lines(nodes)
     lines = source.splitlines(keepends=True)
     found: list[str] = []
     depth = 0
@@ -80,9 +85,9 @@ def _between(lines: list[str], start: tuple[int, int], end: tuple[int, int]) -> 
     return "".join(rows)
 
 
-def _imports(source: str) -> set[str]:
+def _imports(nodes: list[ast.AST]) -> set[str]:
     names: set[str] = set()
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes:
         if isinstance(node, ast.Import):
             names.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
@@ -92,10 +97,10 @@ def _imports(source: str) -> set[str]:
 
 
 def _module_path(name: str, root: Path) -> Path | None:
-    stem = root.joinpath(*name.split("."))
-    for path in (stem.with_suffix(".py"), stem / "__init__.py"):
-        if path.is_file():
-            return path
+    stem = os.path.join(root, *name.split("."))
+    for path in (f"{stem}.py", f"{stem}/__init__.py"):
+        if os.path.isfile(path):
+            return Path(path)
     return None
 
 
@@ -126,8 +131,9 @@ class _Known:
         key = hashlib.sha256(source).hexdigest()
         if key not in self._found:
             text = source.decode("utf-8")
-            digest = hashlib.sha256("\0".join(tokens(text)).encode()).hexdigest()
-            self._found[key] = (digest, sorted(_imports(text)))
+            nodes = list(ast.walk(ast.parse(text)))
+            digest = hashlib.sha256("\0".join(_tokens(text, nodes)).encode()).hexdigest()
+            self._found[key] = (digest, sorted(_imports(nodes)))
             self._is_new = True
         return self._found[key]
 
@@ -153,6 +159,12 @@ def _read(path: Path) -> tuple[str, list[str]]:
 
 
 @functools.cache
+def _imported_once(path: Path, _changed: int, root: Path) -> tuple[Path, ...]:
+    found = (_module_path(name, root) for name in _read(path)[1])
+    return tuple(module for module in found if module is not None)
+
+
+@functools.cache
 def _closure(script: Path, root: Path) -> tuple[Path, ...]:
     seen: dict[Path, None] = {}
     todo = [script]
@@ -161,8 +173,7 @@ def _closure(script: Path, root: Path) -> tuple[Path, ...]:
         if path in seen:
             continue
         seen[path] = None
-        found = (_module_path(name, root) for name in _read(path)[1])
-        todo.extend(module for module in found if module is not None)
+        todo.extend(_imported_once(path, path.stat().st_mtime_ns, root))
     return tuple(sorted(seen))
 
 

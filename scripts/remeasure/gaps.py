@@ -5,6 +5,8 @@ just before Snakemake decides what runs, and adds every gap to the set of forced
 ``--forcerun``. That is no public interface: Snakemake is pinned and ``tests/workflow`` tests it.
 """
 
+import functools
+import os
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -49,6 +51,7 @@ def find(dag: Any) -> Iterator[tuple[str, str | None]]:
     Args:
         dag: Snakemake's plan, with ``jobs`` and ``depending`` filled.
     """
+    exists = functools.cache(os.path.exists)
     for job in sorted(dag.jobs, key=lambda job: sorted(map(str, job.output))):
         used_by = dag.depending[job]
         for output in job.output:
@@ -59,12 +62,12 @@ def find(dag: Any) -> Iterator[tuple[str, str | None]]:
                 product
                 for user in users
                 for product in user.output
-                if Path(product).exists() and not _is_of_another_run(product, output)
+                if exists(product) and not _is_of_another_run(product, output)
             ]
-            if not Path(output).exists():
+            if not exists(output):
                 if made:
                     yield str(output), f"{output} is missing, but {made[0]} was made from it"
-                elif not users and any(Path(sibling).exists() for sibling in job.output):
+                elif not users and any(exists(sibling) for sibling in job.output):
                     yield str(output), None
             elif Path(output).name == "responses.jsonl" and not journal_of(Path(output)).exists():
                 yield str(output), f"{journal_of(Path(output))} is missing: its questions are asked again"

@@ -12,6 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
+from typing import TypeVar
 
 from remeasure import image_check, jsonl
 from remeasure.errors import RemeasureError
@@ -250,7 +251,7 @@ def look_at_all(
         warnings.simplefilter("ignore")  # Pillow warns of large and of odd files; what matters is in Seen
         with ThreadPoolExecutor(n_threads) as pool:
             try:
-                for path, seen in _in_order(pool, one, paths, 4 * n_threads):
+                for path, seen in in_order(pool, one, paths, 4 * n_threads):
                     memory.add(seen)
                     found[path] = seen
                     progress.add()
@@ -260,16 +261,19 @@ def look_at_all(
     return found
 
 
-def _in_order(
-    pool: ThreadPoolExecutor, function: Callable[[str], Seen], paths: Iterable[str], window: int
-) -> Iterator[tuple[str, Seen]]:
-    """Yield results in order with at most ``window`` images in work."""
-    rest = iter(paths)
-    waiting: deque[tuple[str, Future]] = deque()
-    for path in islice(rest, window):
-        waiting.append((path, pool.submit(function, path)))
+T, U = TypeVar("T"), TypeVar("U")
+
+
+def in_order(
+    pool: ThreadPoolExecutor, function: Callable[[T], U], things: Iterable[T], window: int
+) -> Iterator[tuple[T, U]]:
+    """Yield things with their results in order, with at most ``window`` of them in work."""
+    rest = iter(things)
+    waiting: deque[tuple[T, Future]] = deque()
+    for thing in islice(rest, window):
+        waiting.append((thing, pool.submit(function, thing)))
     while waiting:
-        path, job = waiting.popleft()
-        yield path, job.result()
+        thing, job = waiting.popleft()
+        yield thing, job.result()
         for following in islice(rest, 1):
             waiting.append((following, pool.submit(function, following)))

@@ -122,15 +122,24 @@ class Places:
         """Return what ``run`` must match where a step is one of readers that rank.
 
         Args:
-            step: answers, which are rankings then; trained or imported, which says what rerankers come from.
+            step: answers, which are rankings then; estimates of their tables; trained or imported, which
+                says what rerankers come from.
         """
 
         def rest(_: str, run: Run) -> str:
             here = _any(name for name, model in run.models.items() if model.ranker)
+            tables = _any(
+                {
+                    c.table
+                    for c in self.plan.cells
+                    if run.studies.get(c.study) and run.studies[c.study].gallery_of_bench
+                }
+            )
             trained = _any(name for name, found in run.rerankers.items() if found.training)
             imported = _any(name for name, found in run.rerankers.items() if not found.training)
             return {
                 "answers": here and f"[^/]+/[^/]+/[^/]+/(?:{here}){repeats.PATTERN}/",
+                "estimates": tables and f"tables/(?:logs/)?(?:{tables})[.]estimate[.]",
                 "trained": trained and f"rerankers/(?:{trained})[.]",
                 "imported": imported and f"rerankers/(?:{imported})[.]",
             }[step]

@@ -17,7 +17,7 @@ from remeasure.encoders import BACKENDS
 from remeasure.errors import RemeasureError, did_you_mean
 from remeasure.files import sha256_file
 from remeasure.plan_calibration import CalibrationPlan
-from remeasure.plan_instances import InstancesPlan
+from remeasure.plan_costs import CostsPlan
 from remeasure.settings import Cell, Corpus, Encoder, Run, Study, StudyRun
 
 # The seed of every bootstrap in every table.
@@ -26,7 +26,7 @@ BOOTSTRAP_SEED = 1
 PAGE_UNITS = 60
 
 
-class Plan(CalibrationPlan, InstancesPlan):
+class Plan(CalibrationPlan, CostsPlan):
     """All settings of the project, resolved on demand.
 
     Args:
@@ -535,6 +535,7 @@ class Plan(CalibrationPlan, InstancesPlan):
             "decimals": study.decimals,
             "notes": study.notes + here.notes,
             **found,
+            "spread_of": here.spread_of,
             "stands_for": {reader: list(others) for reader, others in here.stands_for.items()},
             "blocks": table_facts.with_anchors(self, table, name, found["blocks"]),
             "facts": table_facts.of_table(self, run, name, cells),
@@ -628,10 +629,17 @@ class Plan(CalibrationPlan, InstancesPlan):
             "run": run,
             "title": study.title,
             "lines": [self.run(run).title, *study.notes, *self.study_run(run, name).notes],
-            "benches": [{"name": bench, "title": study.benches[bench].title} for bench in benches],
+            "benches": [
+                {"name": bench, "title": study.benches[bench].title, "photos": study.galleries}
+                for bench in benches
+            ],
             "graders": {bench: self.bench(run, name, bench).grader for bench in benches},
             "cells": [
-                {"bench": cell.bench, "title": title(cell.arm, reader)}
+                {
+                    "bench": cell.bench,
+                    "title": title(cell.arm, reader),
+                    "asked": self.ranker(run, reader) is None,
+                }
                 for cell in cells
                 for reader in self.readers(run, cell.study, cell.bench, cell.arm)
             ],

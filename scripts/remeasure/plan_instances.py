@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from remeasure import parts, repeats
+from remeasure.catalogue import Catalogue
 from remeasure.errors import RemeasureError, did_you_mean
 from remeasure.instances.settings import Backbone, Gallery, Head, LocalFeatures, PhotoSet, Ranker, Reranker
 from remeasure.models import Model
@@ -25,6 +26,7 @@ class InstancesPlan:
     """Settings of photo sets, descriptors, heads, rerankers and galleries, resolved on demand."""
 
     folder: Path
+    catalogue: Catalogue
 
     def run(self, name: str) -> Run:
         """Return one run's settings."""
@@ -104,7 +106,7 @@ class InstancesPlan:
         raise NotImplementedError
 
     def projection_of(self, ranker: Ranker, model: str) -> str:
-        """Return the name of the first stage that a ranker uses: head, seed and checkpoint, or a given one."""
+        """Return the name of a ranker's first stage: head, seed and checkpoint, or a given one."""
         if ranker.head is None:
             return f"given-{model}"
         other = f"-{ranker.backbone}" if ranker.backbone else ""
@@ -127,7 +129,8 @@ class InstancesPlan:
         known = self.projections(run)
         if name not in known:
             raise RemeasureError(
-                f"{self.folder}/runs/{run}.yaml: models: none projects as {name!r}{did_you_mean(name, known)}; "
+                f"{self.folder}/runs/{run}.yaml: models: none projects as "
+                f"{name!r}{did_you_mean(name, known)}; "
                 f"known: {', '.join(known) or 'none'}"
             )
         return known[name]
@@ -168,7 +171,8 @@ class InstancesPlan:
         heads = self.run(run).heads
         if not heads:
             raise RemeasureError(
-                f"{self.folder}/runs/{run}.yaml: heads: none, and the audit of {photos!r} needs a backbone; add one"
+                f"{self.folder}/runs/{run}.yaml: heads: none, and the audit of "
+                f"{photos!r} needs a backbone; add one"
             )
         return next(iter(heads.values())).backbone
 
@@ -182,7 +186,10 @@ class InstancesPlan:
 
     def import_labels(self, run: str, photos: str) -> dict[str, Any]:
         """Settings of ``import_labels``."""
-        return {"photos": photos, "expected": self.photo_set(run, photos).expected}
+        found = self.photo_set(run, photos)
+        pinned = {source.path: source.sha256 for source in self.catalogue.by_url().values()}
+        sha256 = found.labels_sha256 or pinned.get(found.labels or "") or None
+        return {"photos": photos, "expected": found.expected, "labels_sha256": sha256}
 
     def plan_photos(self, run: str, photos: str) -> dict[str, Any]:
         """Settings of ``plan_photos``."""
@@ -197,7 +204,6 @@ class InstancesPlan:
         """Settings of ``stream_photos``: the archives of one part."""
         found = self.photo_set(run, photos)
         archives = msgspec.to_builtins(found.archives)
-        del archives["at_once"]
         return {"photos": photos, "piece": piece, "archives": archives}
 
     def order_photos(self, run: str, photos: str) -> dict[str, Any]:
@@ -254,8 +260,13 @@ class InstancesPlan:
                 "backbone": self.extract_cls(run, found.backbone),
                 "select_on": found.select_on,
                 "report_on": list(found.report_on),
+                "photos_of": {name: self.gallery(run, name).photos for name in self.measured_on(found)},
             }
         )
+
+    def measured_on(self, head: Head) -> list[str]:
+        """Return the galleries that a head is measured on, that of its choice first."""
+        return list(dict.fromkeys((head.select_on, *head.report_on)))
 
     def project(self, run: str, projection: str) -> dict[str, Any]:
         """Settings of ``project``."""
@@ -327,8 +338,8 @@ class InstancesPlan:
         if self.study(study).arms[arm].options.get("rerank"):
             if ranker.reranker is None:
                 raise RemeasureError(
-                    f"{self.folder}/runs/{run}.yaml: models.{model}.ranker.reranker: is missing, and arm {arm!r} "
-                    "reranks; name one, or take the arm out of `arms`"
+                    f"{self.folder}/runs/{run}.yaml: models.{model}.ranker.reranker: is missing, and "
+                    f"arm {arm!r} reranks; name one, or take the arm out of `arms`"
                 )
             found = self.reranker(run, ranker.reranker)
             named = ("shortlist", "weight", "temperature", "grid_weights", "grid_temperatures")

@@ -280,9 +280,9 @@ class Placed(Record, kw_only=True):
     n_positives: dict[str, int]
     """Annotated positives per difficulty (easy, medium, hard)."""
     positions: dict[str, tuple[int, ...]]
-    """Per difficulty the positions of its positives from 0, ascending, junk left out; ties by gallery index."""
+    """Per difficulty the positions of its positives from 0, ascending, without junk; ties by index."""
     as_sorted: dict[str, tuple[int, ...]] = {}
-    """The same as numpy's default sort of the negated scores orders ties, for the difficulties where it differs."""
+    """The same as numpy's default sort of negated scores orders ties, where that differs."""
     n_tied: int = 0
     """Labelled photographs whose score another photograph shares."""
     top: tuple[PlacedPhoto, ...] = ()

@@ -14,7 +14,7 @@ def name(model: str, number: int) -> str:
 
 def parse(called: str) -> tuple[str, int]:
     """Return the model and which time it is."""
-    found = _NAME.fullmatch(called)
+    found = _NAME.fullmatch(called) if "@" in called else None
     return (found[1], int(found[2])) if found else (called, 1)
 
 

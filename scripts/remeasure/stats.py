@@ -194,6 +194,27 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
     return adjusted
 
 
+class Spread(NamedTuple):
+    """Several values of one number."""
+
+    n: int
+    mean: float
+    sd: float | None
+    """Sample standard deviation (n - 1); None for a single value, of which nothing is known."""
+    lowest: float
+    highest: float
+
+
+def spread(values: Sequence[float]) -> Spread | None:
+    """Return how several values of one number lie; None for none."""
+    n = len(values)
+    if not n:
+        return None
+    mean = math.fsum(values) / n
+    sd = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (n - 1)) if n > 1 else None
+    return Spread(n, mean, sd, min(values), max(values))
+
+
 class Agreement(NamedTuple):
     """Two raters on the same items: raw counts, share of agreement, Cohen's kappa (None where undefined)."""
 

@@ -37,8 +37,8 @@ class TorchFile:
 
     Args:
         path: a weight file (``.bin``, ``.pt``, ``.pth``), or a pickled tensor, whose name is "" then.
-        under: the tensors are not the file's dictionary itself but stand in it under this name; what stands
-            beside them is left alone.
+        under: where a checkpoint of a training has its weights: a key of its dictionary. What else stands
+            there is left out; a file without that key is a dictionary of weights itself.
         mixed: the dictionary holds other things as well, which ``others`` has then: texts, numbers, lists.
 
     Raises:
@@ -46,7 +46,7 @@ class TorchFile:
             tensors. Nothing that the file names is imported or called.
     """
 
-    def __init__(self, path: Path, *, under: str | None = None, mixed: bool = False) -> None:
+    def __init__(self, path: Path, under: str | None = None, *, mixed: bool = False) -> None:
         self.path = Path(path)
         try:
             with open(self.path, "rb") as stream:
@@ -107,18 +107,16 @@ class TorchFile:
         return np.frombuffer(data, dtype=dtype)
 
 
-def read(path: Path) -> dict[str, np.ndarray]:
-    """Read all tensors of a torch file; errors as of ``TorchFile``."""
-    opened = TorchFile(path)
+def read(path: Path, under: str | None = None) -> dict[str, np.ndarray]:
+    """Read all tensors of a torch file; arguments and errors as of ``TorchFile``."""
+    opened = TorchFile(path, under)
     return {name: opened.read(name) for name in opened.specs}
 
 
 def _chosen(objects: Any, under: str | None, mixed: bool) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Return the tensors that are asked for by name, and what stands beside them."""
-    if under is not None:
-        objects = objects.get(under) if isinstance(objects, dict) else None
-        if not isinstance(objects, dict):
-            raise Refused(f"it has no dictionary of tensors under {under!r}")
+    if under is not None and isinstance(objects, dict) and under in objects:
+        objects = objects[under]
     if isinstance(objects, Tensor):
         objects = {"": objects}
     if not isinstance(objects, dict):
@@ -151,7 +149,10 @@ def _of_stream(stream: BinaryIO) -> _Contents:
     if not torch_pickle.begins_as_torch(stream):
         objects, held = torch_pickle.load_plain(stream)
         if stream.read(1):
-            raise Refused("something follows its pickle")
+            raise Refused(
+                "it is no zip, no little-endian torch file of the format before 1.6 and no pickled tensor: "
+                "something follows its first pickle"
+            )
         return _Contents(objects, {}, held)
     torch_pickle.check_heads([torch_pickle.load(stream)[0] for _ in range(3)])
     objects, storages = torch_pickle.load(stream)

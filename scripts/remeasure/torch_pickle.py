@@ -7,21 +7,20 @@ memory or end the process.
 
 import io
 import pickle
-import pickletools
 import struct
 import zipfile
 from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any, BinaryIO, NamedTuple
 
+from remeasure import pickle_walk
 from remeasure.number_types import NUMBERS
 
 Refused = pickle.UnpicklingError
 MAGIC = 0x1950A86A20F9469CFC6C
 PROTOCOL = 1001
 # A tensor takes about 30 opcodes and 200 bytes; the largest models have some thousand in a file.
-MAX_BYTES, _MAX_OPCODES = 1 << 24, 1_000_000
-_MAX_DEPTH = 100
+MAX_BYTES = 1 << 24
 # A published ranking of 70 queries has 3.5 MB.
 MAX_PLAIN_BYTES, _MAX_STORAGES = 1 << 28, 16
 # What a damaged or hostile pickle raises inside the unpickler, and a damaged zip inside its reader.
@@ -100,76 +99,6 @@ def _rebuild_parameter(tensor, *_) -> Tensor:
     return tensor
 
 
-class _Item(NamedTuple):
-    """What is known, before anything is made, of an object that a pickle puts on its stack."""
-
-    depth: int = 0
-    """How many containers lie in one another."""
-    is_text: bool = False
-
-
-_MARK = _Item()
-_GETS, _PUTS = ("GET", "BINGET", "LONG_BINGET"), ("PUT", "BINPUT", "LONG_BINPUT")
-# These change the container below their values.
-_FILLING = ("APPEND", "APPENDS", "SETITEM", "SETITEMS", "ADDITEMS", "BUILD")
-_TEXTS = (pickletools.pyunicode, pickletools.pybytes_or_str)
-
-
-def _end_of(data: bytes) -> int:
-    """Return where a pickle ends, after a walk through its opcodes that makes nothing.
-
-    Raises:
-        UnpicklingError: too many opcodes, containers nested too deeply (hashing such a tuple ends the
-            process), a key of a dictionary that is no text, or a number for an object that there cannot be.
-            Other damage raises what ``_ERRORS`` lists.
-    """
-    stack: list[_Item] = []
-    memo: dict[int, _Item] = {}
-    for n, (opcode, argument, place) in enumerate(pickletools.genops(data)):
-        name = opcode.name
-        if n >= _MAX_OPCODES:
-            raise Refused(f"it has more than {_MAX_OPCODES} opcodes")
-        if name == "STOP":
-            return place + 1
-        if name == "MARK":
-            stack.append(_MARK)
-        elif name in _GETS:
-            stack.append(memo[int(argument)])
-        elif name == "MEMOIZE" or name in _PUTS:
-            number = len(memo) if name == "MEMOIZE" else int(argument)
-            if number > n:
-                raise Refused(f"it counts {number} objects after {n} opcodes")
-            memo[number] = stack[-1]
-        elif name == "DUP":
-            stack.append(stack[-1])
-        else:
-            _apply(opcode, stack)
-    raise EOFError("it has no end")
-
-
-def _apply(opcode: pickletools.OpcodeInfo, stack: list[_Item]) -> None:
-    """Take from a stack what an opcode takes, and put there what it leaves."""
-    taken: list[_Item] = []
-    wanted = list(opcode.stack_before)
-    if pickletools.markobject in wanted:
-        while (item := stack.pop()) is not _MARK:
-            taken.append(item)
-        wanted = wanted[: wanted.index(pickletools.markobject)]
-    taken += [stack.pop() for _ in wanted]
-    taken.reverse()
-    name = opcode.name
-    keys = {"DICT": taken[::2], "SETITEM": taken[1:2], "SETITEMS": taken[1::2]}.get(name, ())
-    if not all(key.is_text for key in keys):
-        raise Refused("a key of a dictionary is no text")
-    if name in _FILLING:
-        depth = max(taken[0].depth, *(1 + item.depth for item in taken[1:]), 0)
-    else:
-        depth = 1 + max((item.depth for item in taken), default=0)
-    if depth > _MAX_DEPTH:
-        raise Refused(f"its containers are nested more than {_MAX_DEPTH} deep")
-    stack.extend(_Item(depth, kind in _TEXTS) for kind in opcode.stack_after)
-
-
 def load(stream: BinaryIO) -> tuple[Any, dict[str, Storage]]:
     """Read one pickle of a stream, which stands behind it then.
 
@@ -199,7 +128,7 @@ def load_plain(stream: BinaryIO) -> tuple[Any, dict[str, bytes]]:
 def _taken(stream: BinaryIO, most: int) -> bytes:
     begin = stream.tell()
     data = stream.read(most)
-    end = _end_of(data)
+    end = pickle_walk.end_of(data)
     stream.seek(begin + end)
     return data[:end]
 
@@ -215,8 +144,8 @@ class _Unpickler(pickle.Unpickler):
     def _ordered(self, pairs: Sequence[Any] = ()) -> OrderedDict:
         """Make an ordered dictionary; what is copied counts, for a few opcodes can copy much and often."""
         self._n_pairs += len(pairs)
-        if self._n_pairs > _MAX_OPCODES:
-            raise Refused(f"its dictionaries have more than {_MAX_OPCODES} entries")
+        if self._n_pairs > pickle_walk.MAX_OPCODES:
+            raise Refused(f"its dictionaries have more than {pickle_walk.MAX_OPCODES} entries")
         return OrderedDict(pairs)
 
     def find_class(self, module: str, name: str):

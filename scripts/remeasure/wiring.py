@@ -45,8 +45,13 @@ def as_options(function: Callable[[Any], dict[str, str]]) -> Callable[[Any], lis
     return resolved
 
 
+def without(function: Callable[[Any], dict[str, Any]], *names: str) -> Callable[[Any], dict[str, Any]]:
+    """Return a function of wildcards that leaves out inputs that a script is not told of: it only waits."""
+    return lambda wildcards: {k: v for k, v in function(wildcards).items() if k not in names}
+
+
 def as_words(function: Callable[[Any], dict[str, Any]]) -> Callable[[Any], list[str]]:
-    """Return a function of wildcards that gives named inputs as options; one of several files has many words."""
+    """Return a function of wildcards that gives named inputs as options, of one file or of several."""
 
     def resolved(wildcards) -> list[str]:
         found: list[str] = []
@@ -490,8 +495,8 @@ class Wiring(Places, Calibrated, InstanceFiles):
 
     def published_parts(self, wildcards, run: str) -> list[str]:
         """Every part of a table of one run, in the order of the published copies."""
-        parts = ("csv", "cells.csv", "contrasts.csv", "breakdown.csv", "drift.csv", "failures.csv")
-        parts += ("md", "json", "svg", "html")
+        parts = ("csv", "cells.csv", "contrasts.csv", "breakdown.csv", "drift.csv", "spread.csv")
+        parts += ("failures.csv", "md", "json", "svg", "html")
         return [f"results/{run}/tables/{wildcards.table}.{part}" for part in parts]
 
     # -- audit ---------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """Which files the stages of photographs read, as functions of wildcards; part of ``wiring.Wiring``.
 
-Names are the script's option names. Everything of a set of photographs lies in ``photos/<set>/``, everything of a
+Names are the script's option names. What belongs to a set of photographs lies in ``photos/<set>/``, what to a
 gallery in ``galleries/<gallery>/``, heads and rerankers beside them.
 """
 
@@ -92,18 +92,42 @@ class InstanceFiles:
         found = self.plan.backbone(wildcards.run, wildcards.backbone)
         given = found.given.get(f"{wildcards.photos}/{wildcards.piece}")
         if given:
-            return {"given": _ancient(given)}
-        return self.pictures_of(wildcards) | {name: _ancient(path) for name, path in found.files.items()}
+            # What its rows are called: of a benchmark its labels say it, of others the file itself.
+            pictures = self.pictures_of(wildcards)
+            return {"given": _ancient(given)} | {k: v for k, v in pictures.items() if k == "labels"}
+        waits = self._projection(wildcards, "cls", wildcards.backbone)
+        return (
+            waits | self.pictures_of(wildcards) | {name: _ancient(path) for name, path in found.files.items()}
+        )
 
     def locals(self, wildcards) -> dict[str, Any]:
         """What local descriptors are made from; of distractors those that are wanted."""
         run, photos, local = wildcards.run, wildcards.photos, wildcards.local
         found = self.plan.local_features(run, local)
         named = self.pictures_of(wildcards) | {name: _ancient(path) for name, path in found.files.items()}
+        named |= self._projection(wildcards, "locals", local)
         if self.plan.photo_set(run, photos).role == "distractors":
             named["wanted"] = f"results/{run}/photos/{photos}/wanted.parquet"
         checks = [f"results/{run}/photos/{name}/locals/{local}/check.json" for name in found.checked]
         return named | ({"checked": checks} if checks else {})
+
+    def _projection(self, wildcards, folder: str, name: str) -> dict[str, Any]:
+        """What further parts of a set wait for: what they will take, by the first."""
+        if wildcards.piece.startswith("1of") or wildcards.piece in PIECES:
+            return {}
+        here = f"results/{wildcards.run}/photos/{wildcards.photos}"
+        return {"projection": f"{here}/{folder}/{name}/projection.json"}
+
+    def first_piece(self, folder: str, name: str = "h5") -> Callable[[Any], str]:
+        """A function of wildcards: a file of the first part of a set (folder ``cls`` or ``locals``)."""
+
+        def resolved(wildcards) -> str:
+            by = wildcards.backbone if folder == "cls" else wildcards.local
+            here = f"results/{wildcards.run}/photos/{wildcards.photos}/{folder}/{by}"
+            first = self.plan.pieces(wildcards.run, wildcards.photos)[0]
+            return f"{here}/logs/{first}.{name}" if name == "benchmark.tsv" else f"{here}/{first}.{name}"
+
+        return resolved
 
     def local_check(self, wildcards) -> dict[str, Any]:
         """What local descriptors are compared with, and what they are made from."""
@@ -142,7 +166,7 @@ class InstanceFiles:
         return {"plan": f"{here}/plan.parquet", "locals": locals_}
 
     def audited_photos(self, wildcards) -> dict[str, Any]:
-        """What the audit of a benchmark looks at: labels, photographs, vectors of queries with and without crop."""
+        """What the audit of a benchmark looks at: labels, photographs, vectors of queries."""
         run, photos = wildcards.run, wildcards.photos
         found, name = self.plan.photo_set(run, photos), self.plan.audit_backbone(run, photos)
         here = f"results/{run}/photos/{photos}"
@@ -165,19 +189,13 @@ class InstanceFiles:
         }
         if found.files:
             named = {"weights": _ancient(found.files["weights"])}
-        galleries = dict.fromkeys((found.select_on, *found.report_on))
-        sets = dict.fromkeys(self.plan.gallery(run, name).photos for name in galleries)
+        sets = dict.fromkeys(self.plan.gallery(run, name).photos for name in self.plan.measured_on(found))
         return named | {
             "labels": [f"results/{run}/photos/{name}/labels.json" for name in sets],
             "audits": [f"results/{run}/photos/{name}/audit.json" for name in sets],
             "gallery_cls": [f"results/{run}/photos/{name}/cls/{found.backbone}/1of1.h5" for name in sets],
             "query_cls": [f"results/{run}/photos/{name}/cls/{found.backbone}/queries.h5" for name in sets],
         }
-
-    def head_words(self, wildcards) -> list[str]:
-        """The galleries of ``head_training`` by the names that its lists have."""
-        found = self.plan.head(wildcards.run, wildcards.head)
-        return list(dict.fromkeys((found.select_on, *found.report_on)))
 
     def projected(self, wildcards) -> dict[str, Any]:
         """The head of a projection and the vectors of a piece."""
@@ -190,8 +208,10 @@ class InstanceFiles:
         }
 
     def heads(self, run: str) -> list[str]:
-        """The reports of every head and seed that the models of a run use."""
-        used = dict.fromkeys((found.head, found.seed) for found in self.plan.projections(run).values())
+        """The reports of every head and seed that the cells of a run use."""
+        galleries = self.plan.run(run).galleries
+        rankers = [found for name in galleries for *_, found in self.plan.rankers_of(run, name)]
+        used = dict.fromkeys((found.head, found.seed) for found in rankers if found.head)
         return [f"results/{run}/heads/{head}/{seed}.report.json" for head, seed in used]
 
     # -- rankings ------------------------------------------------------------------------------------------
@@ -237,7 +257,7 @@ class InstanceFiles:
         return {"order": f"results/{run}/photos/{photos}/order.json", "first": sorted(firsts)}
 
     def pairs(self, wildcards) -> dict[str, Any]:
-        """Shortlists of a gallery, tokens of its queries and photographs, and pairs that are scored already."""
+        """Shortlists of a gallery, tokens of queries and photographs, and pairs that are scored."""
         run, gallery, reranker = wildcards.run, wildcards.gallery, wildcards.reranker
         found, here = self.plan.gallery(run, gallery), f"results/{run}/galleries/{gallery}"
         photos = f"results/{run}/photos/{found.photos}"
@@ -300,6 +320,15 @@ class InstanceFiles:
         if self.plan.study(wildcards.study).arms[wildcards.arm].options.get("rerank"):
             named["pairs"] = f"{here}/pairs/{ranker.reranker}.parquet"
         return named
+
+    def ranked_photos(self, wildcards) -> list[Any]:
+        """The photographs of the benchmark of every bench of a table that ranks a gallery, in table order."""
+        found = dict.fromkeys(
+            (cell.study, cell.bench) for cell in self.plan.cells_of(wildcards.table, wildcards.run)
+        )
+        named = [self.plan.gallery_of(wildcards.run, *place) for place in found]
+        sets = [self.plan.gallery(wildcards.run, name).photos for name in named if name]
+        return [_ancient(self.plan.photo_set(wildcards.run, name).photos) for name in sets]
 
     def ranker_of(self, run: str, model: str) -> Ranker | None:
         """How a reader ranks; null where it is asked."""

@@ -494,8 +494,8 @@ def kill_at_random_moments(folder: Path, n_rounds: int, seed: int) -> None:
     assert not [path for path in folder.rglob("*") if path.suffix == ".part"]
 
 
-def test_twenty_kills_ask_twice_only_what_was_in_flight(tmp_path):
-    kill_at_random_moments(tmp_path, n_rounds=20, seed=1)
+def test_eight_kills_ask_twice_only_what_was_in_flight(tmp_path):
+    kill_at_random_moments(tmp_path, n_rounds=8, seed=1)
 
 
 @pytest.mark.slow

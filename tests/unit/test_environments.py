@@ -33,9 +33,9 @@ def pins(lines) -> dict[str, str]:
     return {re.sub("[-_.]+", "-", m[1]).lower(): m[2] for m in found if m}
 
 
-def locked() -> dict[str, str]:
-    """What the lock file pins for Python 3.11 on Linux; a package may have other versions for others."""
-    lines = re.findall(r"^(\S+==\S+)(?: ; (.+?))? \\$", (ROOT / "requirements.txt").read_text(), re.MULTILINE)
+def locked(name: str = "requirements.txt") -> dict[str, str]:
+    """What a lock file pins for Python 3.11 on Linux; a package may have other versions for others."""
+    lines = re.findall(r"^(\S+==\S+)(?: ; (.+?))? \\$", (ROOT / name).read_text(), re.MULTILINE)
     machine = {"python_version": "3.11", "python_full_version": "3.11.0"}
     machine |= {"sys_platform": "linux", "platform_machine": "x86_64"}
     return pins(pin for pin, marker in lines if not marker or Marker(marker).evaluate(machine))
@@ -43,6 +43,7 @@ def locked() -> dict[str, str]:
 
 LOCKED = locked()
 ASKED = pins((ROOT / "requirements.in").read_text().splitlines())
+ASKED_WITH_TORCH = pins((ROOT / "requirements-torch.in").read_text().splitlines())
 
 
 def conda_part(name: str) -> list:
@@ -54,7 +55,7 @@ def listed(name: str) -> list[str]:
 
 
 def test_there_is_an_environment_for_every_kind_of_machine():
-    assert ENVIRONMENTS == ["core", "faiss-gpu", "haiku", "render", "torch", "vllm"]
+    assert ENVIRONMENTS == ["core", "faiss-gpu", "haiku", "photos", "render", "torch", "vllm"]
 
 
 @pytest.mark.parametrize("name", ENVIRONMENTS)
@@ -106,11 +107,32 @@ def test_faiss_on_a_gpu_is_the_faiss_of_everywhere_and_alone():
     [
         ("vllm", ("aiohttp", "msgspec", "pillow", "pybase64")),
         ("torch", ("h5py", "msgspec", "numpy", "opencv-python-headless", "pillow")),
+        (
+            "photos",
+            ("h5py", "msgspec", "numpy", "onnxruntime", "opencv-python-headless", "pillow", "tokenizers"),
+        ),
     ],
 )
 def test_what_is_ours_on_a_gpu_node_is_what_it_is_elsewhere(name, ours):
     found = pins(listed(name))
     assert {package: found[package] for package in ours} == {package: ASKED[package] for package in ours}
+
+
+def test_torch_is_the_same_on_a_gpu_node_and_elsewhere():
+    found = pins(listed("photos"))
+    assert ASKED_WITH_TORCH == {"safetensors": "0.8.0", "torch": "2.13.0", "transformers": "5.24.0"}
+    assert ASKED_WITH_TORCH.items() <= found.items()
+    assert pins(listed("torch"))["torch"] == "2.13.0"
+
+
+def test_the_lock_beside_torch_has_hashes_and_neither_torch_nor_cuda():
+    text = (ROOT / "requirements-torch.txt").read_text(encoding="utf-8")
+    packages = re.findall(r"^([a-z0-9.-]+)(?:\[.*\])?==", text, re.MULTILINE)
+    assert not [name for name in packages if re.match(r"torch|nvidia-|cuda|triton", name)]
+    assert len(re.findall(r"==\S+.*\\\n +--hash=sha256:[0-9a-f]{64}", text)) == len(packages)
+    # What both files pin is one version.
+    both = locked("requirements-torch.txt")
+    assert both["transformers"] == "5.24.0" and {n: LOCKED.get(n, v) for n, v in both.items()} == both
 
 
 def test_published_encoders_run_with_what_they_were_published_with():
@@ -209,7 +231,7 @@ def test_a_lock_of_a_system_has_hashes_and_no_torch(version):
 
 def test_every_rule_names_an_environment_that_there_is():
     found = {name: environments_of(text) for name, text in rules().items()}
-    assert set().union(*found.values()) == {"core", "haiku", "render", "vllm"} <= set(ENVIRONMENTS)
+    assert set().union(*found.values()) == {"core", "haiku", "photos", "render", "vllm"} <= set(ENVIRONMENTS)
     assert (found["render_tiles"], found["ask"], found["ask_judge"]) == (
         {"render"},
         {"core", "vllm"},
@@ -314,10 +336,22 @@ def test_what_the_user_asked_for_is_locked():
     assert ASKED and ASKED.items() <= LOCKED.items()
 
 
+def test_what_torch_needs_is_left_to_no_one_and_torch_to_pip():
+    bootstrap = runpy.run_path(str(ROOT / "scripts" / "bootstrap.py"))
+    files = ("requirements.txt", "requirements-dev.txt", "requirements-torch.txt")
+    assert [bootstrap["left_out"](ROOT / name) for name in files] == [[], [], ["torch==2.13.0"]]
+
+
+def test_what_is_installed_beside_torch_is_what_is_locked():
+    found = {name: importlib.metadata.version(name) for name in ASKED_WITH_TORCH}
+    # A build without CUDA says so behind a plus.
+    assert {name: version.partition("+")[0] for name, version in found.items()} == ASKED_WITH_TORCH
+
+
 def test_what_is_installed_is_what_is_locked():
     assert {name: importlib.metadata.version(name) for name in ASKED} == ASKED
 
 
 def test_no_lock_file_names_a_host():
-    for name in ("requirements.txt", "requirements-dev.txt"):
+    for name in ("requirements.txt", "requirements-dev.txt", "requirements-torch.txt"):
         assert "://" not in (ROOT / name).read_text()

@@ -4,12 +4,10 @@ import json
 
 import pytest
 
-import haikukit
-from haikukit import DOCUMENTS, Adapter, Scripted, call, chunk_ids, returned, say
+from haikukit import Scripted, call, chunk_ids, returned, say
 
 pytestmark = pytest.mark.haiku
 
-VERSIONS = ["0.77.0", pytest.param("0.101.1", marks=pytest.mark.slow)]
 ASKED = [{"speaker": "user", "text": "What is the capital of France?"}]
 WORDS = {
     "preamble": None,
@@ -21,23 +19,6 @@ WORDS = {
 }
 
 
-@pytest.fixture(scope="module", params=VERSIONS)
-def haiku(request):
-    return haikukit.haiku_of(request, request.param)
-
-
-@pytest.fixture(scope="module")
-def running(haiku, tmp_path_factory):
-    """The adapter and a database of the four documents."""
-    folder = tmp_path_factory.mktemp("adapter")
-    with Adapter(haiku.python, folder) as adapter:
-        with Scripted() as server:
-            assert adapter.open(server, folder / "db", create=True)["ok"]
-            assert adapter("ingest", documents=DOCUMENTS)["ok"]
-            assert adapter("finish")["n_indexed"] == 7
-        yield adapter, folder / "db"
-
-
 @pytest.fixture()
 def server():
     with Scripted() as running:
@@ -45,10 +26,9 @@ def server():
 
 
 @pytest.fixture()
-def ask(running, server):
+def ask(adapter, filled, server):
     """Answer one question by a script, with the database open for reading."""
-    adapter, database = running
-    assert adapter.open(server, database)["ok"]
+    assert adapter.open(server, filled)["ok"]
 
     def one(*script, turns=ASKED, **words):
         server.script = list(script)
@@ -154,10 +134,9 @@ def test_a_model_that_never_stops_calling_tools_ends_at_the_request_limit(ask, h
     assert len(told["trace"]["requests"]) == limit + 2
 
 
-def test_an_answer_at_the_limit_is_an_answer(ask, running, haiku, server):
-    adapter, database = running
+def test_an_answer_at_the_limit_is_an_answer(ask, adapter, filled, haiku, server):
     options = {"request_limit": 2, "max_searches": 1, "search_limit": 1}
-    adapter.open(server, database, options=options)
+    adapter.open(server, filled, options=options)
     search, cite = haiku.tool("search"), haiku.tool("cite")
     told = ask(
         call(search, query="capital of France"),
@@ -215,12 +194,11 @@ def test_a_failure_in_the_middle_keeps_what_was_done(ask, haiku, server):
     assert told["trace"]["searched"][0] == "paris"
 
 
-def test_an_answerer_that_is_down_or_that_there_is_not(running, server):
-    adapter, database = running
+def test_an_answerer_that_is_down_or_that_there_is_not(adapter, filled, server):
     gone = {"base_url": "http://127.0.0.1:9/v1", "model": "m", "key_env": None, "timeout_s": 5}
-    adapter.open(server, database, answerer=gone)
+    adapter.open(server, filled, answerer=gone)
     assert adapter("answer", turns=ASKED, **WORDS)["kind"] == "connection"
-    adapter.open(server, database, answerer=None)
+    adapter.open(server, filled, answerer=None)
     assert "this system only searches" in adapter("answer", turns=ASKED, **WORDS)["error"]
 
 
@@ -257,10 +235,9 @@ def test_a_target_that_the_version_lacks_is_said(ask, haiku):
 
 @pytest.mark.parametrize("compact", [True, False])
 def test_a_conversation_goes_on_in_another_process_with_or_without_its_evidence(
-    running, haiku, server, tmp_path, compact
+    adapter, keyed, filled, haiku, server, compact
 ):
-    adapter, database = running
-    adapter.open(server, database)
+    adapter.open(server, filled)
     search, cite = haiku.tool("search"), haiku.tool("cite")
 
     def turn(word, answer):
@@ -274,10 +251,9 @@ def test_a_conversation_goes_on_in_another_process_with_or_without_its_evidence(
     first = adapter("converse", question="The capital of France?", carry=None, compact=compact, **WORDS)
     assert first["trace"]["cited"] == ["paris"]
     carry = json.loads(json.dumps(first["carry"]))
-    with Adapter(haiku.python, tmp_path) as other:
-        other.open(server, database)
-        server.script = turn("Germany", "Berlin.")
-        second = other("converse", question="And of Germany?", carry=carry, compact=compact, **WORDS)
+    keyed.open(server, filled)
+    server.script = turn("Germany", "Berlin.")
+    second = keyed("converse", question="And of Germany?", carry=carry, compact=compact, **WORDS)
     assert (second["text"], second["trace"]["cited"]) == ("Berlin.", ["berlin"])
     assert second["trace"]["tools"] == {"cite": 1, "search": 1}
     assert len(second["trace"]["requests"]) == 3
@@ -292,12 +268,10 @@ def test_a_conversation_goes_on_in_another_process_with_or_without_its_evidence(
     assert (third["kind"], third["error"].startswith("carry: not that of an earlier turn")) == ("fatal", True)
 
 
-def test_a_key_of_the_answerer_is_sent_to_it_alone(haiku, server, running, tmp_path):
-    _, database = running
+def test_a_key_of_the_answerer_is_sent_to_it_alone(keyed, haiku, server, filled):
     near = {"base_url": server.base_url, "model": "scripted", "key_env": "TOLD", "timeout_s": 5}
-    with Adapter(haiku.python, tmp_path, TOLD="sk-told", OPENAI_API_KEY="the-users-own") as adapter:
-        adapter.open(server, database, answerer=near)
-        server.script = [call(haiku.tool("search"), query="x"), say("ok")]
-        assert adapter("answer", turns=ASKED, **WORDS)["ok"]
+    keyed.open(server, filled, answerer=near)
+    server.script = [call(haiku.tool("search"), query="x"), say("ok")]
+    assert keyed("answer", turns=ASKED, **WORDS)["ok"]
     sent = {(each["path"], each["authorization"]) for each in server.headers}
     assert sent == {("/v1/chat/completions", "Bearer sk-told"), ("/v1/embeddings", "Bearer none")}

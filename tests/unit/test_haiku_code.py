@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-import haikukit
-from haikukit import Adapter, Scripted, call, say
+from haikukit import Scripted, call, say
 from remeasure.embedded.chat import parse
 from remeasure.embedded.evidence_reader import EvidenceReader
 from toolkit import WordEncoder
@@ -28,13 +27,11 @@ def replies(body):
     return call(made.function.name, raw=made.function.arguments)
 
 
-@pytest.mark.parametrize("version", ["0.77.0", pytest.param("0.101.1", marks=pytest.mark.slow)])
-def test_a_ratio_is_computed_by_code(request, version, tmp_path):
-    haiku = haikukit.haiku_of(request, version)
+def test_a_ratio_is_computed_by_code(haiku, adapter, tmp_path):
     question = "What was the ratio of operating expenses to revenue of Brill Inc. in 2015?"
     asked = {"turns": [{"speaker": "user", "text": question}], "target": haiku.code_target, "filter": None}
     asked |= {"preamble": "End with `ANSWER: <number>`.", "max_tokens": 99}
-    with Scripted() as server, Adapter(haiku.python, tmp_path) as adapter:
+    with Scripted() as server:
         server.script = [replies]
         assert adapter.open(server, tmp_path / "db", create=True)["ok"]
         assert adapter("ingest", documents=[PAGE])["ok"] and adapter("finish")["ok"]

@@ -5,42 +5,17 @@ import subprocess
 
 import pytest
 
-import haikukit
 from haikukit import DIM, DOCUMENTS, Adapter, Scripted
 
 pytestmark = pytest.mark.haiku
 
-VERSIONS = ["0.77.0", pytest.param("0.101.1", marks=pytest.mark.slow)]
 NEAR = {"key_env": None, "timeout_s": 5}
-
-
-@pytest.fixture(scope="module", params=VERSIONS)
-def haiku(request):
-    return haikukit.haiku_of(request, request.param)
-
-
-@pytest.fixture(scope="module")
-def adapter(haiku, tmp_path_factory):
-    with Adapter(haiku.python, tmp_path_factory.mktemp("adapter")) as running:
-        yield running
 
 
 @pytest.fixture()
 def server():
     with Scripted() as running:
         yield running
-
-
-@pytest.fixture(scope="module")
-def filled(adapter, tmp_path_factory):
-    """A database of the four documents."""
-    folder = tmp_path_factory.mktemp("database") / "db"
-    with Scripted() as server:
-        assert adapter.open(server, folder, create=True)["ok"]
-        assert adapter("ingest", documents=DOCUMENTS)["ok"]
-        assert adapter("finish")["ok"]
-        adapter("forget")
-    return folder
 
 
 def tokenizer(folder):
@@ -90,11 +65,13 @@ def test_documents_are_indexed_only_by_finish_and_skipped_the_second_time(adapte
     assert uris(adapter("search", queries=["zebrafish"], limit=2, filter=None, mode="text")) == [["fox"]]
 
 
-def test_what_a_kill_left_is_used_and_a_document_without_chunks_is_written_again(haiku, server, tmp_path):
-    with Adapter(haiku.python, tmp_path) as adapter:
-        adapter.open(server, tmp_path / "db", create=True)
-        adapter("ingest", documents=DOCUMENTS[:3])
-        adapter._process.kill()
+def test_what_a_kill_left_is_used_and_a_document_without_chunks_is_written_again(
+    haiku, adapter, server, tmp_path
+):
+    with Adapter(haiku.python, tmp_path) as killed:
+        killed.open(server, tmp_path / "db", create=True)
+        killed("ingest", documents=DOCUMENTS[:3])
+        killed._process.kill()
     # As when the process dies between the two writes of a document.
     code = (
         "import os, sys, lancedb; t = lancedb.connect(sys.argv[1]).open_table('chunks');"
@@ -103,12 +80,11 @@ def test_what_a_kill_left_is_used_and_a_document_without_chunks_is_written_again
     )
     words = [haiku.python, "-c", code, tmp_path / "db"]
     assert subprocess.run(words, capture_output=True, text=True, check=True).stdout == "2\n"
-    with Adapter(haiku.python, tmp_path) as adapter:
-        adapter.open(server, tmp_path / "db", create=True)
-        assert adapter("ingest", documents=DOCUMENTS)["n_documents"] == 2
-        assert adapter("finish") == {"ok": True, "n_documents": 4, "n_chunks": 7, "n_indexed": 7}
-        found = adapter("search", queries=["Paris capital of France"], limit=2, filter=None)
-        assert uris(found) == [["paris", "berlin"]]
+    adapter.open(server, tmp_path / "db", create=True)
+    assert adapter("ingest", documents=DOCUMENTS)["n_documents"] == 2
+    assert adapter("finish") == {"ok": True, "n_documents": 4, "n_chunks": 7, "n_indexed": 7}
+    found = adapter("search", queries=["Paris capital of France"], limit=2, filter=None)
+    assert uris(found) == [["paris", "berlin"]]
 
 
 def test_a_document_that_fails_is_listed_and_the_others_are_written(adapter, server, tmp_path):
@@ -210,19 +186,17 @@ def test_a_reranker_sees_ten_times_the_limit(adapter, server, filled):
     assert "500" in failed["results"][0]["error"]
 
 
-def test_keys_go_only_where_they_belong(haiku, server, tmp_path):
-    secrets = {"OPENAI_API_KEY": "the-users-own", "TOLD": "sk-told"}
-    with Adapter(haiku.python, tmp_path, **secrets) as adapter:
-        adapter.open(server, tmp_path / "db", create=True)
-        adapter("ingest", documents=DOCUMENTS[:1])
-        keyed = NEAR | {"base_url": server.base_url, "model": "words", "vector_dim": DIM, "key_env": "TOLD"}
-        adapter.open(server, tmp_path / "db", embedder=keyed)
-        adapter("search", queries=["x"], limit=1, filter=None)
-        server.status["/v1/embeddings"] = (400, "key sk-told is odd")
-        told = adapter("search", queries=["x"], limit=1, filter=None)
-        assert "sk-told" not in json.dumps(told)
-        lost = adapter.open(server, tmp_path / "db", embedder=keyed | {"key_env": "UNSET"})
-        assert lost["error"].startswith("variable UNSET is not set")
+def test_keys_go_only_where_they_belong(keyed, server, tmp_path):
+    keyed.open(server, tmp_path / "db", create=True)
+    keyed("ingest", documents=DOCUMENTS[:1])
+    near = NEAR | {"base_url": server.base_url, "model": "words", "vector_dim": DIM, "key_env": "TOLD"}
+    keyed.open(server, tmp_path / "db", embedder=near)
+    keyed("search", queries=["x"], limit=1, filter=None)
+    server.status["/v1/embeddings"] = (400, "key sk-told is odd")
+    told = keyed("search", queries=["x"], limit=1, filter=None)
+    assert "sk-told" not in json.dumps(told)
+    lost = keyed.open(server, tmp_path / "db", embedder=near | {"key_env": "UNSET"})
+    assert lost["error"].startswith("variable UNSET is not set")
     sent = [each["authorization"] for each in server.headers if each["path"] == "/v1/embeddings"]
     assert sent[:2] == ["Bearer none", "Bearer sk-told"]
 
@@ -244,8 +218,5 @@ def test_docling_cuts_markdown_with_a_tokenizer_from_disk_and_fetches_nothing(ad
     assert "expected a folder that is there" in adapter("ingest", documents=documents)["error"]
 
 
-def test_what_libraries_print_does_not_get_between_the_replies(haiku, server, tmp_path):
-    (tmp_path / "haiku.rag.yaml").write_text("embeddings: {model: {name: someone-elses}}")
-    with Adapter(haiku.python, tmp_path) as adapter:
-        assert adapter.open(server, tmp_path / "db", create=True)["stamp"]["model"] == "words"
-    assert adapter.code == 0
+def test_settings_of_somebody_else_in_its_folder_are_not_read(keyed, server, tmp_path):
+    assert keyed.open(server, tmp_path / "db", create=True)["stamp"]["model"] == "words"

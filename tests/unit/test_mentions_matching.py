@@ -372,7 +372,7 @@ def test_any_text_is_read(caption):
     [(CONTEXT, piece) for piece in ("no dog ", "baby polar ", "an orange ", "wine", "🐕 cat’s ")]
     + [(LEMMA, piece) for piece in ("toilet seat ", "狗 ", "wine")],
 )
-def test_a_caption_of_a_megabyte_takes_a_time_in_proportion(matcher, piece):
+def test_a_long_caption_takes_a_time_in_proportion(matcher, piece):
     def took(size: int) -> float:
         caption = piece * (size // len(piece))
         start = time.process_time()
@@ -381,7 +381,7 @@ def test_a_caption_of_a_megabyte_takes_a_time_in_proportion(matcher, piece):
         return time.process_time() - start
 
     took(1_000)
-    assert took(1_000_000) < 100 * max(took(50_000), 0.02)
+    assert took(250_000) < 100 * max(took(12_500), 0.005)
 
 
 def test_a_word_that_is_no_word_is_its_own_lemma_and_what_is_kept_has_an_end():

@@ -1,5 +1,6 @@
 """Every problem of a run in one list, against real sockets; nothing of a key anywhere."""
 
+import functools
 import io
 import json
 import os
@@ -23,7 +24,7 @@ from remeasure.built import BUILT
 from remeasure.catalogue import Catalogue
 from remeasure.files import sha256_bytes
 from remeasure.plan import Plan
-from remeasure.preflight import data
+from remeasure.preflight import data, programs
 from remeasure.preflight.report import Group, lines, verdict
 from remeasure.records import ImageRef
 
@@ -85,8 +86,13 @@ class Project:
         return [text for _, text in found]
 
 
+# The packages of this environment are imported once, in a process for each, and not for every project.
+import_problem = functools.cache(programs._import_problem)
+
+
 @pytest.fixture
 def project(tmp_path, capfd, monkeypatch) -> Project:
+    monkeypatch.setattr(programs, "_import_problem", import_problem)
     return Project(tmp_path, capfd, monkeypatch)
 
 
@@ -191,8 +197,8 @@ def test_the_embedded_run_needs_no_endpoint(project):
     # Two readers, two judges and the captioner, the embedder, the reader and the judge of systems, and the
     # small language model, which judges in the calibration; the comparison of judges is not part of this run.
     assert "  9 programs; 9 files; 8 packages" in err
-    # All of config/sources.tsv; its sizes add up to 295,663,061 bytes.
-    assert "none is used" in err and "15 sources to fetch, 296 MB" in err
+    # All of config/sources.tsv, whose sizes add up to 295,663,061 bytes, and a Debian package of 95,715,012.
+    assert "none is used" in err and "16 sources to fetch, 391 MB" in err
 
 
 # -- one problem each ----------------------------------------------------------------------------------------
@@ -464,11 +470,11 @@ def test_a_module_from_an_address_is_hashed_and_what_is_taken_from_it_is_compare
 
 
 def test_a_disk_that_is_too_small_is_told_with_the_arithmetic(project):
-    # 24 cells of 10^12 questions at 50 kB, and 400 MB of room for unpacking beside 296 MB to fetch.
+    # 24 cells of 10^12 questions at 50 kB, and 400 MB of room for unpacking beside 391 MB to fetch.
     project.write_run(studies={"pixelrag": {"items_per_bench": 10**12}})
     (problem,) = project.problems()
     assert re.search(
-        r"results: [\d,]+ MB free, 1,200,000,000,8\d\d MB needed \(1,200,000,000,1\d\d MB for ", problem
+        r"results: [\d,]+ MB free, 1,200,000,000,9\d\d MB needed \(1,200,000,000,1\d\d MB for ", problem
     )
     assert problem.endswith(" MB to fetch sources); make room")
 

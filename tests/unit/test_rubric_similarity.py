@@ -127,10 +127,10 @@ def test_a_vector_depends_on_its_text_alone(embedding, files):
 
 
 def test_texts_of_one_length_share_calls_and_have_the_same_bits_as_alone(files):
-    # 300 texts of 2 to 41 tokens; 40 lengths, 256 tokens a call.
+    # 120 texts of 2 to 21 tokens; 20 lengths, 256 tokens a call.
     draw = np.random.default_rng(7)
     words = np.array("wall mass red left kidney thick fat of the in 3 cm cyst shows no".split())
-    texts = [" ".join(draw.choice(words, size=n % 40)) + "?" * (n < 2) for n in range(300)]
+    texts = [" ".join(draw.choice(words, size=n % 20)) + "?" * (n < 2) for n in range(120)]
     together, alone = Embedding(*files), Embedding(*files)
     assert together.batches
     alone.batches = False

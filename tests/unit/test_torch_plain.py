@@ -66,7 +66,7 @@ TWICE = b"\x80\x04ctorch.storage\n_load_from_bytes\nB"
         (torchkit.plain(STORAGE + b"\x00", (2, 2), (2, 1)), "cut off or of another size"),
         (torchkit.plain(STORAGE[40:], (2, 2), (2, 1)), "refused as a weight file"),
         (REACH, "beyond its storage"),
-        (torchkit.plain(STORAGE, (2, 2), (2, 1)) + b"x", "something follows its pickle"),
+        (torchkit.plain(STORAGE, (2, 2), (2, 1)) + b"x", "something follows its first pickle"),
         (pickle.dumps([1, 2]), "not a dictionary of tensors"),
         (b"\x80\x04c_codecs\nencode\nX\x01\x00\x00\x00aX\x06\x00\x00\x00rot_13\x86R.", "latin1"),
         (b"", "refused as a weight file"),
@@ -111,12 +111,12 @@ def checkpoint(tmp_path):
         return torchkit.write_zip(tmp_path / "c.pt", torchkit.pickled(objects), {"0": VALUES.tobytes()})
 
 
-def test_tensors_are_found_under_a_name(checkpoint):
-    assert TorchFile(checkpoint, under="state").read("w").tolist() == [[0.5, 0.25], [1, 0]]
-    with pytest.raises(RemeasureError, match="no dictionary of tensors under 'model'"):
-        TorchFile(checkpoint, under="model")
-    with pytest.raises(RemeasureError, match="no dictionary of tensors under 'epoch'"):
-        TorchFile(checkpoint, under="epoch")
+def test_tensors_are_found_under_a_name_or_at_the_top(checkpoint, tmp_path):
+    assert TorchFile(checkpoint, "state").read("w").tolist() == [[0.5, 0.25], [1, 0]]
+    at_top = torchkit.write(tmp_path / "w.pt", {"w": VALUES})
+    assert read(at_top, "state")["w"].tolist() == [[0.5, 0.25], [1, 0]]
+    with pytest.raises(RemeasureError, match="not a dictionary of tensors"):
+        TorchFile(checkpoint, "names")
 
 
 def test_what_stands_beside_tensors_is_given_only_where_it_is_asked_for(checkpoint):

@@ -5,12 +5,13 @@ import re
 import shutil
 import subprocess
 import sys
-from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+import snakekit
 import timekit
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -27,6 +28,15 @@ CI_TARGETS = tuple(
 )
 
 
+def jobs(said: str) -> dict[str, int]:
+    """Return the number of jobs per rule that a call has run, or would run, by what it said."""
+    if "Nothing to be done" in said:
+        return {}
+    table = said[said.index("Job stats:") :].split("\n\n")[0]
+    rows = re.findall(r"^(\w+) +(\d+)$", table, re.MULTILINE)
+    return {rule: int(count) for rule, count in rows if rule != "total"}
+
+
 @dataclass(frozen=True)
 class Checkout:
     """A copy of the project beside a copy of a finished run, both free to be changed."""
@@ -36,31 +46,23 @@ class Checkout:
 
     def command(self, *words: str) -> list[str]:
         """Return the words of a call of Snakemake on the copy."""
-        command = [sys.executable, "-m", "snakemake", "-s", str(self.project / "Snakefile")]
-        command += [
-            "--directory",
-            str(self.directory),
-            "--profile",
-            str(self.project / "profiles" / "default"),
-        ]
-        return [*command, "--cores", "2", *words]
+        return [sys.executable, "-m", "snakemake", *self.words(*words)]
 
-    def call(self, *words: str, **options) -> subprocess.CompletedProcess:
+    def words(self, *words: str) -> list[str]:
+        """Return what Snakemake is told in a call on the copy."""
+        told = ["-s", str(self.project / "Snakefile"), "--directory", str(self.directory)]
+        told += ["--profile", str(self.project / "profiles" / "default"), "--cores", "2"]
+        return [*told, *words]
+
+    def call(self, *words: str, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess:
         """Run Snakemake on the copy and return what it said."""
-        return subprocess.run(
-            self.command(*words), capture_output=True, text=True, cwd=self.project, **options
-        )
+        return snakekit.call(self.words(*words), self.project, env)
 
     def planned(self, *targets: str, config: tuple[str, ...] = ("run=ci",)) -> dict[str, int]:
         """Return the number of jobs per rule that a call would run."""
         done = self.call(*targets, "--dry-run", "--config", *config)
         assert done.returncode == 0, done.stderr
-        if "Nothing to be done" in done.stdout + done.stderr:
-            return {}
-        text = done.stdout + done.stderr
-        table = text[text.index("Job stats:") :].split("\n\n")[0]
-        rows = re.findall(r"^(\w+) +(\d+)$", table, re.MULTILINE)
-        return {rule: int(count) for rule, count in rows if rule != "total"}
+        return jobs(done.stdout + done.stderr)
 
     def run(self, *targets: str, config: tuple[str, ...] = ("run=ci",)) -> str:
         """Run to the end and return what Snakemake wrote to standard error."""
@@ -78,11 +80,15 @@ class Checkout:
 
 
 def copy_project(target: Path) -> Path:
-    """Copy what a checkout holds, without results and environments."""
+    """Copy what a checkout holds, without results and environments.
+
+    What Python has compiled and what fingerprints were found comes along, both made again where a source is
+    another: every copy would begin with seconds of that. What another process is just writing stays behind.
+    """
     target.mkdir()
     for name in PROJECT:
         source = ROOT / name
-        ignore = shutil.ignore_patterns("__pycache__")
+        ignore = shutil.ignore_patterns("*.pyc.*", ".*.part")
         if source.is_dir():
             shutil.copytree(source, target / name, ignore=ignore)
         else:
@@ -116,12 +122,15 @@ def finished(tmp_path_factory) -> Checkout:
 
 @pytest.fixture
 def checkout(finished, tmp_path) -> Checkout:
-    """A fresh copy of the finished run that a test may change."""
+    """A fresh copy of the finished run that a test may change, all but the bytes and times of its sources."""
     copied = Checkout(copy_project(tmp_path / "project"), tmp_path / "work")
-    shutil.copytree(finished.directory, copied.directory, symlinks=True, copy_function=shutil.copy2)
+    link_sources(copied.directory)
+    for part in ("results/ci", ".snakemake/metadata"):
+        shutil.copytree(finished.path(part), copied.path(part))
     return copied
 
 
-def counted(**jobs: int) -> Counter:
-    """Return a job table with the rules given by name."""
-    return Counter(jobs)
+@pytest.fixture
+def edited(finished, tmp_path) -> Checkout:
+    """A fresh copy of the project beside the finished run itself: for plans, which leave it as it is."""
+    return Checkout(copy_project(tmp_path / "project"), finished.directory)

@@ -3,11 +3,11 @@
 import json
 import os
 import subprocess
-import sys
 
 import pytest
 
 import adapterkit
+import snakekit
 from conftest import copy_project
 
 TINY = """
@@ -25,8 +25,7 @@ def project(tmp_path_factory):
 
 
 def call(project, *words: str) -> subprocess.CompletedProcess:
-    command = [sys.executable, "-m", "snakemake", "--cores", "2", *words]
-    return subprocess.run(command, capture_output=True, text=True, cwd=project, timeout=120)
+    return snakekit.call(["--cores", "2", *words], project)
 
 
 def test_a_tiny_checkpoint_is_merged_once_and_again_where_its_settings_change(project):

@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+import snakekit
 from clusterkit import job_line, program
 from remeasure.fingerprint import SCRIPTS
 
@@ -45,7 +46,8 @@ PROFILE = """
 executor: slurm
 jobs: 4
 slurm-partition-config: partitions.yaml
-slurm-init-seconds-before-status-checks: 1
+# When a job has ended; the executor looks again ten seconds later.
+slurm-init-seconds-before-status-checks: 4
 slurm-status-command: squeue
 slurm-status-attempts: 1
 slurm-jobname-prefix: test
@@ -121,20 +123,8 @@ def write(work, retries="", mem="1000"):
 
 
 def run(work, *words, targets=("a.txt",), profile=("--profile", "slurm"), **environment):
-    return subprocess.run(
-        [sys.executable, "-m", "snakemake", *targets, *profile, *words],
-        cwd=work,
-        env={
-            **os.environ,
-            "PATH": f"{work.parent}/cluster/bin{os.pathsep}{os.environ['PATH']}",
-            **environment,
-        },
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
+    path = f"{work.parent}/cluster/bin{os.pathsep}{os.environ['PATH']}"
+    return snakekit.call([*targets, *profile, *words], work, os.environ | {"PATH": path} | environment)
 
 
 def refused(work, *words, **more):

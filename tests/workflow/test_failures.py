@@ -5,11 +5,10 @@ Two cells of six questions each, asked at a server in this process; nothing of t
 
 import json
 import re
-import subprocess
-import sys
 
 import pytest
 
+import snakekit
 from conftest import copy_project
 from loopback import Loopback
 from remeasure import jsonl
@@ -46,6 +45,7 @@ PUBLISHED = (
     "contrasts.csv",
     "breakdown.csv",
     "drift.csv",
+    "spread.csv",
     "failures.csv",
     "md",
     "json",
@@ -93,10 +93,9 @@ class Small:
         (self.project / "config/runs/small.yaml").write_text(text)
 
     def call(self, target=TABLE):
-        command = [sys.executable, "-m", "snakemake", "-s", str(self.project / "Snakefile")]
-        command += ["--directory", str(self.directory), "--profile", str(self.project / "profiles/default")]
-        command += ["--cores", "2", target, "--config", "run=small"]
-        return subprocess.run(command, capture_output=True, text=True, cwd=self.project, timeout=300)
+        words = ["-s", str(self.project / "Snakefile"), "--directory", str(self.directory)]
+        words += ["--profile", str(self.project / "profiles/default")]
+        return snakekit.call([*words, "--cores", "2", target, "--config", "run=small"], self.project)
 
     def path(self, name):
         return self.directory / name

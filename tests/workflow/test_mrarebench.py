@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import Checkout, copy_project, link_sources
+from conftest import Checkout, copy_project, jobs, link_sources
 from killkit import journal_keys, kill_and_continue
 
 TARGETS = ("results/ci/tables/mrarebench.csv", "results/ci/tables/mrarebench.html")
@@ -77,14 +77,13 @@ def test_without_one_cell_s_answers_that_cell_and_its_table_are_made_again(check
     judged = {other: answered(checkout, other, "judge/journal") for other in CELLS}
     checkout.path(f"{folder(cell)}/responses.jsonl").unlink()
     shutil.rmtree(checkout.path(f"{folder(cell)}/journal"))
-    planned = checkout.planned(*TARGETS)
-    assert {rule: n for rule, n in planned.items() if rule.startswith("ask") or rule.startswith("build")} == {
+    before = checkout.bytes_of("results/ci/**/*")
+    done = jobs(checkout.run(*TARGETS))
+    assert {rule: n for rule, n in done.items() if rule.startswith("ask") or rule.startswith("build")} == {
         **{"ask": 1, "build_judge_requests": 1, "ask_judge_on_login": 1}
     }
-    assert (planned["grade"], planned["make_table"], planned["make_page"]) == (1, 1, 1)
-    assert sum(planned.values()) <= 7, planned  # and the program that answers is described
-    before = checkout.bytes_of("results/ci/**/*")
-    checkout.run(*TARGETS)
+    assert (done["grade"], done["make_table"], done["make_page"]) == (1, 1, 1)
+    assert sum(done.values()) <= 7, done  # and the program that answers is described
     after = checkout.bytes_of("results/ci/**/*")
     assert {name: data for name, data in after.items() if before.get(name, data) != data} == {}
     assert len(answered(checkout, cell)) == N_ITEMS
@@ -92,33 +91,33 @@ def test_without_one_cell_s_answers_that_cell_and_its_table_are_made_again(check
     assert {other: answered(checkout, other, "judge/journal") for other in CELLS} == judged
 
 
-def test_another_judge_judges_again_and_asks_the_reader_nothing(checkout):
-    run = checkout.project / "config/runs/ci.yaml"
+def test_another_judge_judges_again_and_asks_the_reader_nothing(edited):
+    run = edited.project / "config/runs/ci.yaml"
     run.write_text(run.read_text() + "models:\n  case-judge: {options: {threads: 1, threshold: 3.0}}\n")
-    planned = checkout.planned(*TARGETS)
+    planned = edited.planned(*TARGETS)
     assert planned["ask_judge_on_login"] == 6 and planned["grade"] == 6
     assert not {"ask", "build_requests", "build_items", "index_mrarebench", "make_composed_cases"} & set(
         planned
     )
 
 
-def test_another_set_of_cases_is_one_setting(checkout):
-    run = checkout.project / "config/runs/ci.yaml"
+def test_another_set_of_cases_is_one_setting(edited):
+    run = edited.project / "config/runs/ci.yaml"
     run.write_text(
         run.read_text().replace(
             "mrarebench: {", "mrarebench: {source: results/sources/composed-cases-tuning, "
         )
     )
-    planned = checkout.planned(*TARGETS)
+    planned = edited.planned(*TARGETS)
     assert planned["index_mrarebench"] == 1 and planned["ask"] == 6
 
 
-def test_what_is_asked_again_is_asked_under_a_number_and_nothing_else_is(checkout):
-    (checkout.project / "config/runs/twice.yaml").write_text(
+def test_what_is_asked_again_is_asked_under_a_number_and_nothing_else_is(edited):
+    (edited.project / "config/runs/twice.yaml").write_text(
         "extends: ci\ntitle: Twice\nstudies:\n  pixelrag: null\n  tosc: null\n  mrarebench: {repeat: 2}\n"
     )
     target = "results/twice/tables/mrarebench.drift.csv"
-    done = checkout.call(target, "--dry-run", "--config", "run=twice")
+    done = edited.call(target, "--dry-run", "--config", "run=twice")
     assert done.returncode == 0, done.stderr
     for cell in CELLS:
         for called in ("case-reader", "case-reader@2"):

@@ -23,7 +23,9 @@ def test_the_small_run_has_nothing_in_its_way(checkout):
 
 def test_three_problems_stand_in_one_list_on_the_terminal_and_the_call_ends_with_2(checkout):
     (checkout.project / "config" / "runs" / "mine.yaml").write_text(MINE)
-    checkout.path("results/sources/flag-icons.zip").write_bytes(b"torn")
+    torn = checkout.path("results/sources/flag-icons.zip")
+    torn.unlink()
+    torn.write_bytes(b"torn")
     environment = {k: v for k, v in os.environ.items() if k != "NO_SUCH_KEY"}
     done = checkout.call("preflight", "--config", "run=mine", env=environment)
     assert done.returncode == 2, done.stderr
@@ -38,8 +40,8 @@ def test_three_problems_stand_in_one_list_on_the_terminal_and_the_call_ends_with
     assert not checkout.path("results/mine").exists()
 
 
-def test_no_table_waits_for_it(checkout):
-    assert "preflight" not in checkout.planned("all", config=("run=embedded",))
+def test_no_table_waits_for_it(edited):
+    assert "preflight" not in edited.planned("all", config=("run=embedded",))
 
 
 def test_another_failure_keeps_snakemake_s_own_exit_code(checkout):

@@ -4,6 +4,7 @@ The same file is read by Snakemake's SLURM executor, which takes ``partitions:``
 choice of a partition here is its choice (scoring of snakemake-executor-plugin-slurm 2.8.0; a test compares).
 """
 
+import functools
 import math
 import re
 from pathlib import Path
@@ -237,6 +238,7 @@ def _section(value: Any, kind: type, place: str) -> Any:
         raise RemeasureError(str(error).replace(f"{place}: top level: ", f"{place}: ")) from None
 
 
+@functools.lru_cache(maxsize=None, typed=True)
 def minutes(value: int | float | str) -> float:
     """Return a time limit in whole minutes, rounded half up, read as the executor reads it.
 

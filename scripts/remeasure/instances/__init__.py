@@ -1,1 +1,1 @@
-"""Instance retrieval: sets of photographs, what they are described by, and rankings of them for a query photo."""
+"""Instance retrieval: sets of photographs, what describes them, and rankings of them for a query."""

@@ -64,6 +64,11 @@ def check_run(run: "Run", path: Path) -> None:
         _known("backbone", head.backbone, run.backbones, f"{place}.backbone")
         for gallery in (head.select_on, *head.report_on):
             _known("gallery", gallery, run.galleries, place)
+            if run.galleries[gallery].distractors is not None:
+                raise RemeasureError(
+                    f"{place}: gallery {gallery!r} has distractors, and a head is measured without; name one "
+                    "that has none"
+                )
         if head.decontaminated and run.photo_sets[head.training].leaks is None:
             raise RemeasureError(
                 f"{place}.decontaminated: photo set {head.training!r} has no `leaks`; add them"

@@ -54,7 +54,11 @@ _leniency = _Leniency()
 
 
 def _undecodable(problem: object) -> Decoded:
+    from PIL import UnidentifiedImageError
+
     said = " ".join(str(problem).split()) or type(problem).__name__
+    if isinstance(problem, UnidentifiedImageError):  # its text names an object in memory
+        said = f"no photograph: not {', '.join(FORMATS)}, or cut off within its header"
     return Decoded(None, UNDECODABLE, Size(0, 0), said[:200])
 
 

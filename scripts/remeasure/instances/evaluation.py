@@ -1,8 +1,7 @@
 """Mean average precision of rankings of photographs, by counting ranks; no rank matrix is made.
 
 A ranking is scores descending, then gallery ids ascending. Only the ranks of the labelled photographs of a
-query are found, some hundreds, from one sort of its scores by value; average precision follows from these for
-every difficulty.
+query are found, some hundreds; average precision follows from these for every difficulty.
 
 Source:
     Landmarks card, sections 2.2, 2.4 and 2.5; the published evaluator is ``compute_map`` of the revisitop
@@ -10,11 +9,12 @@ Source:
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from remeasure.errors import RemeasureError
+from remeasure.instances.score_row import Ranks, ScoreRow
 
 DIFFICULTIES = ("easy", "medium", "hard")
 Settings = Mapping[str, tuple[Sequence[int], Sequence[int]]]
@@ -29,27 +29,6 @@ class Labelled(Protocol):
     def settings(self, i: int) -> Settings:
         """Return what is right and what is ignored for a query, by difficulty."""
         ...
-
-
-class Ranks(NamedTuple):
-    """Where the labelled photographs of one query stand in a whole gallery."""
-
-    ids: np.ndarray
-    """int64 [L], ascending."""
-    rank: np.ndarray
-    """int64 [L], from 0; ties by gallery id."""
-    rank_default: np.ndarray
-    """int64 [L]; ties as numpy's default sort of the negated scores orders them, which depends on the
-    processor."""
-    score: np.ndarray
-    """float32 [L]."""
-    n_tied: int
-    """Labelled photographs whose score another photograph shares."""
-
-    def of(self, ids: Iterable[int], *, default: bool = False) -> np.ndarray:
-        """Return the ranks of some of them, int64; ids that are not among them are left out."""
-        found = np.isin(self.ids, np.fromiter(ids, np.int64))
-        return (self.rank_default if default else self.rank)[found]
 
 
 def positions(ranks_of_positives: np.ndarray, ranks_of_junk: np.ndarray) -> np.ndarray:
@@ -115,59 +94,17 @@ def labelled_ids(settings: Settings) -> np.ndarray:
     return np.fromiter(sorted(found), np.int64, len(found))
 
 
-def rank_row(scores: np.ndarray, ids: np.ndarray, ordered: np.ndarray | None = None) -> Ranks:
-    """Find where some photographs stand among all, by their scores for one query.
+def rank_rows(scores: np.ndarray, ids: Sequence[np.ndarray]) -> list[Ranks]:
+    """Find where labelled photographs stand for several queries.
 
     Args:
-        scores: float32 [n], one per photograph of the gallery.
-        ids: int64 [L], ascending, each once, below n.
-        ordered: the scores sorted ascending, if somebody has them.
+        scores: float32 [nq, n].
+        ids: of every query the labelled ids, int64, ascending.
 
     Raises:
         RemeasureError: a score is NaN or infinite, or an id is not in the gallery.
     """
-    if ordered is None:
-        ordered = np.sort(scores)
-    check_finite(ordered)
-    n = len(scores)
-    if len(ids) and not 0 <= ids[0] <= ids[-1] < n:
-        outside = ids[-1] if ids[0] >= 0 else ids[0]
-        raise RemeasureError(
-            f"the labels name photograph {outside} of a gallery of {n} (0 to {n - 1}); take labels and "
-            "descriptors of the same benchmark"
-        )
-    own = scores[ids]
-    after, begin = (np.searchsorted(ordered, own, side=side) for side in ("right", "left"))
-    rank = (n - after).astype(np.int64)
-    tied = np.flatnonzero(after - begin > 1)
-    default = rank
-    if len(tied):
-        rank[tied] += [np.count_nonzero(scores[: ids[i]] == own[i]) for i in tied]
-        default = _default_ranks(scores, ids)
-    return Ranks(ids, rank, default, own.astype(np.float32), len(tied))
-
-
-def check_finite(ordered: np.ndarray) -> None:
-    """Refuse scores, sorted ascending, of which one is NaN (which stand last) or infinite."""
-    if len(ordered) and not (np.isfinite(ordered[0]) and np.isfinite(ordered[-1])):
-        what = "NaN" if np.isnan(ordered[-1]) else "infinite"
-        raise RemeasureError(
-            f"a score of a query and a photograph is {what}, expected finite numbers; look for NaN or "
-            "overflow in the descriptors and make them again"
-        )
-
-
-def _default_ranks(scores: np.ndarray, ids: np.ndarray) -> np.ndarray:
-    """Return ranks as the published ``argsort`` of negated scores gives them."""
-    order = np.argsort(-scores)
-    found = np.empty(len(order), np.int64)
-    found[order] = np.arange(len(order))
-    return found[ids]
-
-
-def rank_rows(scores: np.ndarray, ids: Sequence[np.ndarray]) -> list[Ranks]:
-    """Find where labelled photographs stand for several queries; ``scores`` is float32 [nq, n]."""
-    return [rank_row(row, found) for row, found in zip(scores, ids, strict=True)]
+    return [ScoreRow(row).ranks(found) for row, found in zip(scores, ids, strict=True)]
 
 
 def positions_of(ranks: Ranks, settings: Settings, *, default: bool = False) -> dict[str, np.ndarray]:

@@ -10,7 +10,7 @@ from remeasure.yaml_files import Count, Pieces, Positive, Settings
 Share = Annotated[float, Meta(ge=0, le=1)]
 Above0 = Annotated[float, Meta(gt=0)]
 PIECES = ("queries", "whole", "instructed")
-"""Pieces of a benchmark beside its gallery: query photos cropped to their boxes, the same uncropped, and cropped
+"""Pieces of a benchmark beside its gallery: query photos cropped to their boxes, uncropped, and cropped
 with the instruction that an encoder has for queries."""
 
 
@@ -32,11 +32,9 @@ class Archives(Settings, kw_only=True):
     """The number is filled with zeros up to so many."""
     md5: str | None = None
     """Address or path of the file with an archive's MD5 checksum, with ``{number}``; null: there is none."""
-    at_once: Positive = 10
-    """How many jobs may download at the same time."""
 
     def paths(self, piece: str) -> list[str]:
-        """Return the archives of a part that lie in a folder, with their checksums; none where they are fetched."""
+        """Return the archives of a part in a folder, with their checksums; none where they are fetched."""
         named = [pattern for pattern in (self.place, self.md5) if pattern and "://" not in pattern]
         return [p.replace("{number}", n) for p in named for n in self.of_part(piece)]
 
@@ -70,6 +68,8 @@ class PhotoSet(Settings, kw_only=True):
     """Of a benchmark: folder or zip store that holds ``<stem>.jpg`` of gallery and queries."""
     labels: str | None = None
     """Of a benchmark: its ground truth, the published pickle or JSON of our own form."""
+    labels_sha256: str | None = None
+    """SHA-256 of a published pickle that is no pinned source; without it the pickle is not read."""
     archives: Archives | None = None
     """Of the other two."""
     list: str | None = None
@@ -81,6 +81,8 @@ class PhotoSet(Settings, kw_only=True):
     """Counts that must come out: ``queries`` and ``gallery``, ``photos``, ``classes``."""
     anchor: dict[str, str] = {}
     """Of a benchmark: public descriptors (``features``, a .mat file) whose mAP is known, for the audit."""
+    bytes: Positive | None = None
+    """For estimates: size of its archives."""
     parts: Pieces = 1
     """Into how many jobs bringing and describing it is split; archives go to parts in order."""
     needs: PhotoNeeds = PhotoNeeds()
@@ -119,6 +121,9 @@ class LocalFeatures(Settings, kw_only=True):
     """At most so many per photograph, the strongest first."""
     size_px: Positive | None = None
     """Longest side after scaling; null: as it is."""
+    precision: Literal["float32", "float16", "bfloat16"] = "float32"
+    """Of the network on a GPU; what weighs its patches always computes with 32 bits."""
+    batch: Positive = 4
     given: dict[str, str] = {}
     """As of ``Backbone``: published files of both layouts."""
     checked: dict[str, str] = {}
@@ -216,7 +221,7 @@ class Ranker(Settings, kw_only=True):
     seed: Count = 0
     selection: Literal["published", "holdout"] = "published"
     backbone: str | None = None
-    """Vectors that the head is applied to, if not its own backbone's; without a head the read-outs' encoder."""
+    """Whose vectors the head is applied to, if not its own backbone's; without a head the read-outs'."""
     first_stage: dict[str, str] = {}
     """Instead of a head: gallery to a published ranking."""
     reranker: str | None = None
@@ -229,7 +234,8 @@ class Projection(Settings, kw_only=True):
     usd_per_hour: Above0 = 1.10
     pause_if_usd: Above0 = 200.0
     download_mb_per_s: Above0 | None = None
-    cpu_usd: Annotated[float, Meta(ge=0)] = 0.0
+    cpu_usd_per_hour: Annotated[float, Meta(ge=0)] = 0.0
+    """Of the machine that downloads."""
 
 
 SECTIONS: dict[str, Any] = {

@@ -42,6 +42,8 @@ class Shown(Struct, frozen=True):
     """What the reader was given, in the same order; empty where it is not known."""
     traced: tuple[Box, ...] = ()
     """What a system did and what a judge replied."""
+    ranking: str = ""
+    """The top of a ranking of photographs, as markup of ours."""
 
 
 class UnitPart(Struct, frozen=True):
@@ -199,7 +201,7 @@ def _cell(unit: UnitPart, row: int, same: Mapping[tuple[int, int], str], headlin
         which = f'<p class="which">{visible(item.item_id)}</p>' if several else ""
         given = prompt.details(cell.prompts[column], item, same.get((row, column))) if cell.prompts else ""
         said = _answer(response, marks, 2 + len(cell.graded.also))
-        columns.append(f"{which}{given}{said}")
+        columns.append(f"{which}{given}{said}{cell.ranking}")
     below = boxes((*without_replies(cell.graded.shown, cell.traced), *cell.traced))
     if below and not several:
         columns = [f'<div class="beside"><div>{columns[0]}</div>{below}</div>']
@@ -250,6 +252,7 @@ def render(
     benches: Mapping[str, BenchPart],
     warning: str | None = None,
     blocks: Sequence[BlockText] = (),
+    style: str = "",
 ) -> str:
     """Return the whole page.
 
@@ -261,13 +264,14 @@ def render(
         benches: what is shown.
         warning: stands above everything else.
         blocks: of the table, above the units.
+        style: further rules of the style sheet.
     """
     parts = [
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
         '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; img-src data:; '
         "style-src 'unsafe-inline'\">",
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<title>{visible(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>",
+        f"<title>{visible(title)}</title>\n<style>{STYLE}{style}</style>\n</head>\n<body>",
         *([] if warning is None else [f'<p class="warning">{visible(warning)}</p>']),
         f"<h1>{visible(title)}</h1>",
         *(f"<p>{visible(line)}</p>" for line in lines),

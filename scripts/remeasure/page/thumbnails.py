@@ -19,16 +19,25 @@ def data_url(reader: ImageReader, ref: ImageRef) -> str:
     Raises:
         RemeasureError: the image is missing or is not the one that was asked about.
     """
+    return small_url(reader.read(ref), SIDE_PX)
+
+
+def small_url(data: bytes, side_px: int) -> str:
+    """Return an image as a small JPEG in a ``data:`` address; empty where it cannot be decoded.
+
+    Args:
+        data: the image's bytes.
+        side_px: longest side of the small one.
+    """
     from PIL import Image
 
-    data = reader.read(ref)
     try:
         image_check.inspect(data)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             with Image.open(io.BytesIO(data)) as image:
-                image.draft("RGB", (2 * SIDE_PX, 2 * SIDE_PX))
-                image.thumbnail((SIDE_PX, SIDE_PX))
+                image.draft("RGB", (2 * side_px, 2 * side_px))
+                image.thumbnail((side_px, side_px))
                 small = image.convert("RGBA")
     except (RemeasureError, OSError, ValueError, SyntaxError, Image.DecompressionBombError):
         return ""

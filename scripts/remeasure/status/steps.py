@@ -35,8 +35,14 @@ BLOCKS: dict[str, dict[str, tuple[str, ...]]] = {
     PHOTOS: {
         "shards": ("stream_photos", "order_photos"),
         "labels": ("import_labels", "plan_photos", "audit_photos"),
-        "vectors": ("extract_cls", "project"),
-        "locals": ("check_locals", "want_locals", "extract_locals", "remap_tokens"),
+        "vectors": ("extract_cls", "project_cls", "project"),
+        "locals": (
+            "check_locals",
+            "want_locals",
+            "extract_locals",
+            "project_locals",
+            "remap_tokens",
+        ),
     },
     TRAINED: {"trained": ("train_head", "train_reranker", "import_reranker")},
     GALLERIES: {

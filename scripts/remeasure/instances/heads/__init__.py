@@ -1,0 +1,1 @@
+"""Projections of backbone vectors that are trained to tell places apart."""
