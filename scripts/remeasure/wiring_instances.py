@@ -41,15 +41,11 @@ class InstanceFiles:
         return _ancient(self.plan.photo_set(wildcards.run, wildcards.photos).labels)
 
     def classes(self, wildcards) -> dict[str, Any]:
-        """The files that list the classes of a training set, and those that its leaks are judged by."""
+        """The files that list the classes of a training set, and lists of classes that leak."""
         found = self.plan.photo_set(wildcards.run, wildcards.photos)
         named = {name: _ancient(path) for name, path in found.classes.items()}
         if found.leaks:
-            leaks = {
-                "subjects": found.leaks.subjects,
-                "ids": found.leaks.ids,
-                "other_ids": found.leaks.other_ids,
-            }
+            leaks = {"ids": found.leaks.ids, "other_ids": found.leaks.other_ids}
             named |= {f"leak_{name}": _ancient(path) for name, path in leaks.items() if path}
         return named
 
