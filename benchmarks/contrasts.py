@@ -59,8 +59,10 @@ def for_other_code(argv: list[str]) -> list[str]:
     """Leave out what older code does not know."""
     settings = json.loads(argv[1])
     old = {name: value for name, value in settings.items() if name not in ("shown_metrics", "figure")}
-    place = argv.index("--out-drift")
-    return ["--settings", json.dumps(old), *argv[2:place], *argv[place + 2 :]]
+    for option in ("--out-drift", "--out-spread"):
+        place = argv.index(option)
+        argv = argv[:place] + argv[place + 2 :]
+    return ["--settings", json.dumps(old), *argv[2:]]
 
 
 def main() -> None:

@@ -39,6 +39,8 @@ rule project_cls:
         record="results/{run}/photos/{photos}/cls/{backbone}/projection.record.json",
     log:
         "results/{run}/photos/{photos}/cls/{backbone}/logs/projection.log",
+    benchmark:
+        "results/{run}/photos/{photos}/cls/{backbone}/logs/projection.benchmark.tsv"
     localrule: True
     conda:
         "../envs/core.yaml"
@@ -117,6 +119,8 @@ rule project_locals:
         record="results/{run}/photos/{photos}/locals/{local}/projection.record.json",
     log:
         "results/{run}/photos/{photos}/locals/{local}/logs/projection.log",
+    benchmark:
+        "results/{run}/photos/{photos}/locals/{local}/logs/projection.benchmark.tsv"
     localrule: True
     conda:
         "../envs/core.yaml"

@@ -166,6 +166,8 @@ rule publish_table_estimate:
         "results/{table}.estimate.csv",
     log:
         "results/logs/{table}.estimate.log",
+    benchmark:
+        "results/logs/{table}.estimate.benchmark.tsv"
     localrule: True
     conda:
         "../envs/core.yaml"

@@ -16,6 +16,7 @@ rule make_table:
         contrasts="results/{run}/tables/{table}.contrasts.csv",
         breakdown="results/{run}/tables/{table}.breakdown.csv",
         drift="results/{run}/tables/{table}.drift.csv",
+        spread="results/{run}/tables/{table}.spread.csv",
         failures="results/{run}/tables/{table}.failures.csv",
         markdown="results/{run}/tables/{table}.md",
         provenance="results/{run}/tables/{table}.json",
@@ -40,7 +41,8 @@ rule make_table:
         ' --published "${{SCRIPTS%/scripts}}"/{params.published:q}'
         " --scores {input.scores:q} --graded {input.graded:q} --stages {input.stages:q}"
         " --out-wide {output.wide:q} --out-cells {output.cells:q} --out-contrasts {output.contrasts:q}"
-        " --out-breakdown {output.breakdown:q} --out-drift {output.drift:q} --out-failures {output.failures:q}"
+        " --out-breakdown {output.breakdown:q} --out-drift {output.drift:q} --out-spread {output.spread:q}"
+        " --out-failures {output.failures:q}"
         " --out-markdown {output.markdown:q} --out-provenance {output.provenance:q} --out-figure {output.figure:q}"
         " 2> {log:q}"
 
@@ -89,6 +91,7 @@ rule publish_table:
         contrasts="results/{table}.contrasts.csv",
         breakdown="results/{table}.breakdown.csv",
         drift="results/{table}.drift.csv",
+        spread="results/{table}.spread.csv",
         failures="results/{table}.failures.csv",
         markdown="results/{table}.md",
         provenance="results/{table}.json",

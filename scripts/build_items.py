@@ -1,4 +1,4 @@
-"""Make the items of one bench or training set: from facts, an index of images, a dataset, or your own."""
+"""Make the items of one bench or training set: from facts, images, a dataset, photo queries, or your own."""
 
 import argparse
 import functools
@@ -17,6 +17,8 @@ import msgspec
 from remeasure import cli, image_tree, images, items, jsonl, opaque, pictures, provenance, studies
 from remeasure.errors import RemeasureError
 from remeasure.files import sha256_bytes
+from remeasure.instances import labels as labels_file
+from remeasure.instances import photo_store, query_pictures
 from remeasure.options import decode
 from remeasure.records import Document, Fact, ImageRef, Item, Page, Question
 
@@ -133,11 +135,37 @@ def from_dataset(study: ModuleType, args: argparse.Namespace, opened: ExitStack)
     return Made(settings, found(), ())
 
 
+def from_labels(study: ModuleType, args: argparse.Namespace, opened: ExitStack) -> Made:
+    """Take the first queries of a benchmark of photographs, cut to their boxes."""
+    settings = decode(args.settings, items.QuerySettings)
+    if args.queries is None:
+        raise RemeasureError("queries are photographs; give --queries, the folder or store that has them")
+    labels = labels_file.read(args.labels)
+    photos = opened.enter_context(photo_store.open_photos(args.queries))
+    if len(labels.qimlist) < settings.n_items:
+        log.warning(
+            "%s: has %d queries, %d were asked for; all are taken",
+            args.labels,
+            len(labels.qimlist),
+            settings.n_items,
+        )
+    found: list[Item] = []
+    store: dict[str, bytes] = {}
+    for query in range(min(settings.n_items, len(labels.qimlist))):
+        box, crop = query_pictures.picture(photos, labels, query)
+        digest = sha256_bytes(crop)
+        store[f"{digest}.jpg"] = crop
+        ref = ImageRef(sha256=digest, path=str(args.images_out), member=f"{digest}.jpg")
+        found.append(study.from_query(labels, query, box, ref))
+    return Made(settings, found, sorted(store.items()))
+
+
 WAYS = {
     "own": (own, "units"),
     "facts": (from_facts, "bench_items"),
     "index": (from_index, "from_row"),
     "dataset": (from_dataset, "from_questions"),
+    "labels": (from_labels, "from_query"),
 }
 """By the option that names what items are made from: how, and the function that the study needs for it."""
 
@@ -176,10 +204,8 @@ def work(args: argparse.Namespace) -> None:
         counts["with_picture"],
         n_members,
     )
-    inputs = [
-        getattr(args, name)
-        for name in ("pages", "facts", "own", "documents", "index", "store", "pictures", "dataset")
-    ]
+    named = ("pages", "facts", "own", "documents", "index", "store", "pictures", "dataset")
+    inputs = [getattr(args, name) for name in (*named, "labels", "queries")]
     provenance.write_stage(
         args.record,
         stage="build_items",
@@ -213,6 +239,8 @@ def main(argv=None) -> int:
     parser.add_argument(
         "--pictures", type=Path, help="flags by page id, zip; needed for questions with a picture"
     )
+    parser.add_argument("--labels", type=Path, help="ground truth of a benchmark of photographs, labels.json")
+    parser.add_argument("--queries", type=Path, help="its photographs, folder or zip store")
     parser.add_argument("--out", type=Path, required=True, help="questions, JSONL")
     parser.add_argument("--images-out", type=Path, required=True, help="query pictures, zip")
     parser.add_argument("--record", type=Path, required=True, help="stage record, JSON")

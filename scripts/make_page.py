@@ -93,6 +93,8 @@ class TableNote(Struct, frozen=True):
     """Which readers this computer cannot run."""
     blocks: tuple[BlockText, ...] = ()
     """Its numbers, where they stand in blocks."""
+    spread: tuple[BlockText, ...] = ()
+    """How far numbers move over seeds."""
 
 
 def units_of(path: Path, grader: graders.UnitGrader, wanted: Sequence[str]) -> dict[str, tuple[Item, ...]]:
@@ -307,7 +309,8 @@ def work(args: argparse.Namespace) -> None:
     told = table.over_limit.sentence if table.over_limit else None
     lines = [*settings.lines, *filter(None, [table.comparability, table.left_out])]
     lines += [rankings.LEGEND] if _ranked(settings) else []
-    text = html.render(settings.title, settings.run, lines, headline, found, told, table.blocks, album.style)
+    blocks = [*table.blocks, *table.spread]
+    text = html.render(settings.title, settings.run, lines, headline, found, told, blocks, album.style)
     write_text(args.out, text)
     n_shown = sum(len(part.units) for part in found.values())
     log.info("%s: %d units, %d kB", args.out, n_shown, len(text.encode("utf-8", "replace")) // 1000)

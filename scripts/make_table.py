@@ -26,6 +26,7 @@ from remeasure.tables import (
     markdown,
     published,
     servers,
+    spread,
     wide,
 )
 from remeasure.tables import cells as cell_rows
@@ -110,6 +111,9 @@ def work(args: argparse.Namespace) -> None:
     drifts = drift.of_table(cells, settings)
     rows = [drift.row(one, settings) for one in drifts]
     write_text(args.out_drift, csv_text.render(drift.COLUMNS, rows, told))
+    spreads = spread.of_table(cells, settings)
+    rows = [spread.row(one, settings) for one in spreads]
+    write_text(args.out_spread, csv_text.render(spread.COLUMNS, rows, told))
     parts = list(breakdown.parts(wide.first_time(cells), settings))
     rows = [breakdown.row(part, settings) for part in parts]
     write_text(args.out_breakdown, csv_text.render(breakdown.COLUMNS, rows, told))
@@ -118,12 +122,12 @@ def work(args: argparse.Namespace) -> None:
         args.out_markdown,
         markdown.first_line(told)
         + markdown.render(
-            cells, printed, compared, parts, settings, drifts, answered, records.stages.values()
+            cells, printed, compared, parts, settings, drifts, answered, records.stages.values(), spreads
         ),
     )
     write_text(args.out_figure, figure.render(wide.first_time(cells), printed, settings, compared, told))
     outputs = [args.out_wide, args.out_cells, args.out_contrasts, args.out_breakdown, args.out_drift]
-    outputs += [args.out_failures]
+    outputs += [args.out_spread, args.out_failures]
     outputs += [args.out_markdown, args.out_figure]
     document = Provenance(
         table=settings.table,
@@ -141,6 +145,7 @@ def work(args: argparse.Namespace) -> None:
         over_limit=over,
         left_out=left_out_sentence(settings),
         blocks=tuple(blocks.texts(wide.first_time(cells), printed, settings)),
+        spread=tuple(spread.texts(spreads, settings)),
         comparability=" ".join(comparability(cells, printed, settings)).rstrip(),
     )
     jsonl.write_json(args.out_provenance, document)
@@ -176,6 +181,7 @@ def main(argv=None) -> int:
     parser.add_argument(
         "--out-drift", type=Path, required=True, help="how far repeated numbers and differences move, CSV"
     )
+    parser.add_argument("--out-spread", type=Path, required=True, help="how far numbers move over seeds, CSV")
     parser.add_argument(
         "--out-failures", type=Path, required=True, help="one row per answer that failed, CSV"
     )

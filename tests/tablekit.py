@@ -364,6 +364,7 @@ def table_argv(root: Path, cells, printed: Path, settings):
         "--out-contrasts": ".contrasts.csv",
         "--out-breakdown": ".breakdown.csv",
         "--out-drift": ".drift.csv",
+        "--out-spread": ".spread.csv",
         "--out-failures": ".failures.csv",
         "--out-markdown": ".md",
         "--out-provenance": ".json",

@@ -37,10 +37,13 @@ class Wanted(Struct, frozen=True, kw_only=True):
     """What is fetched."""
 
     url: str
-    sha256: str
+    sha256: str | None
+    """Null only where the caller verifies in another way what it receives."""
     out: Path
     size_bytes: int | None = None
     """Null: not known, ``CAP_BYTES`` at most."""
+    listed: str = addresses.LIST
+    """Where the address stands and can be corrected."""
 
     @property
     def part(self) -> Path:
@@ -80,9 +83,28 @@ def fetch(wanted: Wanted, patience: Patience | None = None) -> None:
     """
     patience = patience or Patience()
     if problem := addresses.problem_of(wanted.url):
-        raise RemeasureError(f"{wanted.out}: {problem}; correct {addresses.LIST}")
-    try:
+        raise RemeasureError(f"{wanted.out}: {problem}; correct {wanted.listed}")
+    with _told(wanted):
         _fetch(wanted, patience)
+
+
+def receive(wanted: Wanted, patience: Patience | None = None) -> Path:
+    """Fill the part of a file and return it, unverified and not put in place: both are the caller's to do.
+
+    Raises:
+        RemeasureError: as ``fetch``, but for the address and the hash, which are the caller's to check.
+    """
+    with _told(wanted):
+        check_disk(wanted.out.parent, wanted.size_bytes or 0)
+        with _alone(wanted.part):
+            _receive(wanted, patience or Patience())
+    return wanted.part
+
+
+@contextlib.contextmanager
+def _told(wanted: Wanted) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:  # of the folder and the files in it: connections have their own
         raise RemeasureError(
             f"{error.filename or wanted.part}: cannot be written ({error.strerror}); make room, make it "
@@ -112,7 +134,7 @@ def _fetch(wanted: Wanted, patience: Patience) -> None:
             _empty(wanted.part)
             raise RemeasureError(
                 f"{addresses.said(wanted.url)}: SHA-256 is {found}, expected {wanted.sha256}; the address "
-                f"serves another file than {addresses.LIST} names: do not use it, or correct the row if you "
+                f"serves another file than {wanted.listed} names: do not use it, or correct the row if you "
                 "changed it"
             )
         _put_in_place(wanted)
@@ -218,7 +240,7 @@ def _begins_at(reply: http.client.HTTPResponse, have: int, wanted: Wanted) -> tu
             f"{said}: status {status}, it is not for everybody; fetch it with your own account and put it at "
             f"{wanted.out}"
         )
-    raise RemeasureError(f"{said}: status {status}; correct the address and the commit in {addresses.LIST}")
+    raise RemeasureError(f"{said}: status {status}; correct the address and the commit in {wanted.listed}")
 
 
 def _check_size(wanted: Wanted, total: int | None) -> None:
@@ -226,7 +248,7 @@ def _check_size(wanted: Wanted, total: int | None) -> None:
     if total is not None and wanted.size_bytes is not None and total != wanted.size_bytes:
         raise RemeasureError(
             f"{said}: has {total} bytes, expected {wanted.size_bytes}; the address serves another file than "
-            f"{addresses.LIST} names: do not use it, or correct the row if you changed it"
+            f"{wanted.listed} names: do not use it, or correct the row if you changed it"
         )
     if total is not None and total > CAP_BYTES:
         raise _too_large(wanted, f"has {total} bytes")
@@ -236,7 +258,7 @@ def _too_large(wanted: Wanted, what: str) -> RemeasureError:
     limit = wanted.size_bytes or CAP_BYTES
     return RemeasureError(
         f"{addresses.said(wanted.url)}: {what}, at most {limit} may come; correct size_bytes in "
-        f"{addresses.LIST}"
+        f"{wanted.listed}"
     )
 
 

@@ -45,6 +45,13 @@ class IndexSettings(Record, kw_only=True):
     """The folder or store that the index lists."""
 
 
+class QuerySettings(Record, kw_only=True):
+    """Settings of ``build_items`` for queries of a benchmark of photographs."""
+
+    n_items: int
+    """How many queries are taken, in the benchmark's order."""
+
+
 def read(path: Path, *, check_images: bool = False, with_answers: bool = True) -> Iterator[Item]:
     """Read and check a question file, one question at a time; of the others only the ids are held.
 

@@ -28,35 +28,39 @@ def records(plan: "Plan", run: str, gallery: str, reader: str, *, rerank: bool) 
     return list(dict.fromkeys(found))
 
 
-def sources(plan: "Plan", run: str, gallery: str, reader: str) -> list[str]:
-    """Return every path of the settings that a reader's ranking is made from."""
+def parts_of(plan: "Plan", run: str, gallery: str, reader: str) -> dict[str, list[str]]:
+    """Return what a reader's ranking needs, by section of the run."""
     ranker, found = plan.ranker(run, reader), plan.gallery(run, gallery)
     assert ranker is not None, reader
     sets = [found.photos, *([found.distractors] if found.distractors else [])]
-    backbones, locals_ = [], []
-    if ranker.backbone:
-        backbones.append(ranker.backbone)
-    paths = [ranker.first_stage[gallery]] if gallery in ranker.first_stage else []
-    if ranker.head:
-        head = plan.head(run, ranker.head)
+    backbones = [ranker.backbone] if ranker.backbone else []
+    heads, rerankers = ([name] if name else [] for name in (ranker.head, ranker.reranker))
+    for name in heads:
+        head = plan.head(run, name)
         backbones.append(head.backbone)
-        paths += head.files.values()
         sets += [head.training] if not head.files else []
-        sets += [plan.gallery(run, name).photos for name in (head.select_on, *head.report_on)]
-    if ranker.reranker:
-        reranker = plan.reranker(run, ranker.reranker)
-        paths += reranker.files.values()
-        locals_.append(reranker.local_features)
-        sets += [reranker.training.photos] if reranker.training else []
+        sets += [plan.gallery(run, other).photos for other in (head.select_on, *head.report_on)]
+    training = [plan.reranker(run, name).training for name in rerankers]
+    sets += [one.photos for one in training if one]
     if plan.run(run).heads:
         backbones.append(plan.audit_backbone(run, found.photos))
-    for name in dict.fromkeys(sets):
+    named = {"photo_sets": sets, "backbones": backbones, "heads": heads, "rerankers": rerankers}
+    named["local_features"] = [plan.reranker(run, name).local_features for name in rerankers]
+    return {section: list(dict.fromkeys(names)) for section, names in named.items()}
+
+
+def sources(plan: "Plan", run: str, gallery: str, reader: str) -> list[str]:
+    """Return every path of the settings that a reader's ranking is made from."""
+    ranker, parts = plan.ranker(run, reader), parts_of(plan, run, gallery, reader)
+    assert ranker is not None, reader
+    paths = [ranker.first_stage[gallery]] if gallery in ranker.first_stage else []
+    for name in parts["photo_sets"]:
         paths += of_set(plan, run, name)
-    for name in dict.fromkeys(backbones):
-        paths += [*plan.backbone(run, name).files.values(), *plan.backbone(run, name).given.values()]
-    for name in locals_:
-        spec = plan.local_features(run, name)
-        paths += [*spec.files.values(), *spec.given.values(), *spec.checked.values()]
+    for section in ("backbones", "local_features", "heads", "rerankers"):
+        for name in parts[section]:
+            spec = getattr(plan.run(run), section)[name]
+            for field in ("files", "given", "checked"):
+                paths += getattr(spec, field, {}).values()
     return list(dict.fromkeys(paths))
 
 

@@ -28,6 +28,9 @@ class Reach(Record, kw_only=True):
     """Readers, judges, and the judges that are compared."""
     adapted: tuple[tuple[str, str], ...]
     """Run and name of the adapted models that its models are."""
+    photo_sets: tuple[str, ...] = ()
+    described: dict[str, tuple[str, ...]] = {}
+    """What describes, projects and reranks photographs: section of the run (backbones, heads …) to names."""
 
 
 def of(plan: "Plan", run: str) -> Reach:
@@ -52,6 +55,12 @@ def of(plan: "Plan", run: str) -> Reach:
     corpora |= {plan.corpus_name(run, study, name) for study, name in sets}
     folders = [path for name in here.models if name in models for path in here.models[name].files.values()]
     adapted = [found for path in folders if (found := plan.adapted_at(path))]
+    parts: dict[str, set[str]] = {}
+    for cell in cells:
+        gallery = plan.gallery_of(run, cell.study, cell.bench)
+        for reader in plan.readers(run, cell.study, cell.bench, cell.arm) if gallery else ():
+            for section, names in lineage_instances.parts_of(plan, run, gallery, reader).items():
+                parts.setdefault(section, set()).update(names)
     return Reach(
         cells=cells,
         studies=tuple(dict.fromkeys([*studies, *(study for study, _ in sets)])),
@@ -59,6 +68,12 @@ def of(plan: "Plan", run: str) -> Reach:
         encoders=tuple(name for name in here.encoders if name in encoders),
         models=tuple(name for name in here.models if name in models),
         adapted=tuple(dict.fromkeys(adapted)),
+        photo_sets=tuple(name for name in here.photo_sets if name in parts.get("photo_sets", ())),
+        described={
+            section: tuple(name for name in getattr(here, section) if name in names)
+            for section, names in parts.items()
+            if section != "photo_sets" and names
+        },
     )
 
 
@@ -66,6 +81,8 @@ def _models(plan: "Plan", run: str, cells: tuple[Cell, ...]) -> Iterator[str]:
     """Yield every model that is asked, some more than once."""
     for cell in cells:
         for reader in plan.readers(run, cell.study, cell.bench, cell.arm):
+            if plan.ranker(run, reader) is not None:
+                continue  # nobody is asked
             yield from dict.fromkeys([repeats.model_of(reader), *plan.system_models(run, reader)])
         if plan.has_judge(run, cell.study, cell.bench):
             yield plan.judge(run, cell.study)

@@ -552,9 +552,14 @@ def _check_run(run: Run, path: Path) -> None:
             _known("dataset", dataset, run.datasets, f"{place}.dataset_of_bench.{bench}")
         for bench, gallery in study.gallery_of_bench.items():
             _known("gallery", gallery, run.galleries, f"{place}.gallery_of_bench.{bench}")
-        for several in study.spread_of.values():
+        for group, several in study.spread_of.items():
             for reader in several:
-                _known("reader", reader, study.models, f"{place}.spread_of")
+                _known("reader", reader, study.models, f"{place}.spread_of.{group}")
+            if len(set(several)) < max(2, len(several)):
+                raise RemeasureError(
+                    f"{place}.spread_of.{group}: {', '.join(several) or 'none'}; name at least two readers, "
+                    "each once"
+                )
         for reader in study.stands_for:
             _known("reader", reader, study.models, f"{place}.stands_for")
         for cell, readers in study.readers_of.items():

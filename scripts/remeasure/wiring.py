@@ -495,8 +495,8 @@ class Wiring(Places, Calibrated, InstanceFiles):
 
     def published_parts(self, wildcards, run: str) -> list[str]:
         """Every part of a table of one run, in the order of the published copies."""
-        parts = ("csv", "cells.csv", "contrasts.csv", "breakdown.csv", "drift.csv", "failures.csv")
-        parts += ("md", "json", "svg", "html")
+        parts = ("csv", "cells.csv", "contrasts.csv", "breakdown.csv", "drift.csv", "spread.csv")
+        parts += ("failures.csv", "md", "json", "svg", "html")
         return [f"results/{run}/tables/{wildcards.table}.{part}" for part in parts]
 
     # -- audit ---------------------------------------------------------------------------------------------

@@ -92,7 +92,9 @@ class InstanceFiles:
         found = self.plan.backbone(wildcards.run, wildcards.backbone)
         given = found.given.get(f"{wildcards.photos}/{wildcards.piece}")
         if given:
-            return {"given": _ancient(given)}
+            # What its rows are called: of a benchmark its labels say it, of others the file itself.
+            pictures = self.pictures_of(wildcards)
+            return {"given": _ancient(given)} | {k: v for k, v in pictures.items() if k == "labels"}
         waits = self._projection(wildcards, "cls", wildcards.backbone)
         return (
             waits | self.pictures_of(wildcards) | {name: _ancient(path) for name, path in found.files.items()}

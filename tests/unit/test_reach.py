@@ -31,7 +31,7 @@ def plan(tmp_path):
 
 def test_the_embedded_run_reaches_all_that_it_defines():
     found = reach.of(PLAN, "embedded")
-    assert found.studies == ("pixelrag", "tosc", "mrarebench", "ragbench")
+    assert found.studies == ("pixelrag", "tosc", "mrarebench", "ragbench", "landmarks")
     assert found.corpora == ("factbook",)
     # `ocr-bge` is also what the trained one starts from; the reader's own server reads vectors of lines.
     assert found.encoders == ("ocr-bge", "text-bge", "lines-bge", "photo-efficientnet", "ocr-bge-trained")
@@ -58,13 +58,15 @@ def test_the_papers_reach_all_corpora_and_all_adapted_models():
     assert found.corpora == ("wikipedia", "news") and len(found.adapted) == 8
     # Of systems: folders of ten models, four files and a folder of OpenRAG Bench, that of FinQA, a file
     # of HotpotQA, five of MTRAG; five prompts: two questions of the judge, what goes before each, a preamble.
-    # Six ready-made databases, and the tokenizer for one that is made.
-    assert len(PLAN.sources("paper")) == 33 + 10 + 5 + 1 + 1 + 5 + 5 + 7
+    # Six ready-made databases, and the tokenizer for one that is made. Of landmarks: photographs and labels of
+    # two benchmarks, names of distractors, two files of classes, three folders of models, two of AMES, three
+    # files for each benchmark, ids of leaking classes.
+    assert len(PLAN.sources("paper")) == 33 + 10 + 5 + 1 + 1 + 5 + 5 + 7 + (4 + 1 + 2 + 3 + 2 + 6 + 1)
 
 
 def test_captions_alone_need_the_folders_of_their_models_and_no_page(plan):
     mine = plan(
-        "extends: paper\nstudies: {pixelrag: null, mrarebench: null, ragbench: null, tosc: "
+        "extends: paper\nstudies: {pixelrag: null, mrarebench: null, ragbench: null, landmarks: null, tosc: "
         "{reader: qwen2-vl-7b-tsa-dpo, compare: []}}\n"
     )
     check_run("mine", mine)
@@ -79,7 +81,9 @@ def test_captions_alone_need_the_folders_of_their_models_and_no_page(plan):
 
 
 def test_a_run_without_pages_needs_no_encoder_training_or_comparison_of_judges(plan):
-    mine = plan("extends: embedded\nstudies: {pixelrag: null, mrarebench: null, ragbench: null}\n")
+    mine = plan(
+        "extends: embedded\nstudies: {pixelrag: null, mrarebench: null, ragbench: null, landmarks: null}\n"
+    )
     check_run("mine", mine)
     assert mine.run("mine").judge_agreement is None
     found = reach.of(mine, "mine")
@@ -103,7 +107,7 @@ def test_an_encoder_that_is_trained_needs_what_it_starts_from(plan):
 
 
 def test_judges_that_are_compared_are_asked_although_no_study_names_them(plan):
-    others = "tosc: null, mrarebench: null, ragbench: null"
+    others = "tosc: null, mrarebench: null, ragbench: null, landmarks: null"
     mine = plan(f"extends: embedded\nstudies: {{{others}}}\n")
     assert "judge-smollm2" in reach.of(mine, "mine").models
     mine = plan(f"extends: embedded\nstudies: {{{others}}}\njudge_agreement: null\n")
@@ -113,7 +117,7 @@ def test_judges_that_are_compared_are_asked_although_no_study_names_them(plan):
 def test_systems_alone_need_what_they_ask_their_judges_and_the_data_of_their_benches(plan):
     """Both judges of the calibration are asked, one of them only there; the other system is not needed."""
     mine = plan(
-        "extends: embedded\nstudies: {pixelrag: null, tosc: null, mrarebench: null, ragbench: "
+        "extends: embedded\nstudies: {pixelrag: null, tosc: null, mrarebench: null, landmarks: null, ragbench: "
         "{reader: builtin, compare: [], readers_of: {}, stands_for: {}}}\n"
     )
     check_run("mine", mine)

@@ -66,7 +66,7 @@ def test_labels_of_other_answers_are_not_inherited(config, section, labels):
 def test_a_run_may_leave_out_a_study(config):
     run = {"extends": "embedded", "title": "mine", "studies": {"pixelrag": None}}
     (config / "runs" / "mine.yaml").write_text(yaml.safe_dump(run))
-    assert list(settings.load_run(config, "mine").studies) == ["tosc", "mrarebench", "ragbench"]
+    assert list(settings.load_run(config, "mine").studies) == ["tosc", "mrarebench", "ragbench", "landmarks"]
 
 
 @pytest.mark.parametrize(
@@ -86,8 +86,8 @@ def test_a_pair_is_two_and_stands_once(config, pairs, said):
     ("line", "said"),
     [
         # A heading, 24 + 1 + 6 + 20 cells, and this one.
-        ("tosc\ttriplets\tdescribe\ttable1", "line 53: table 'table1' is one of study 'pixelrag'"),
-        ("tosc\ttriplets\tdescribe\t../x", "line 53: table '../x' may hold only"),
+        ("tosc\ttriplets\tdescribe\ttable1", "line 63: table 'table1' is one of study 'pixelrag'"),
+        ("tosc\ttriplets\tdescribe\t../x", "line 63: table '../x' may hold only"),
     ],
 )
 def test_a_table_is_named_plainly_and_has_one_study(config, line, said):

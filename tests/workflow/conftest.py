@@ -28,6 +28,15 @@ CI_TARGETS = tuple(
 )
 
 
+def jobs(said: str) -> dict[str, int]:
+    """Return the number of jobs per rule that a call has run, or would run, by what it said."""
+    if "Nothing to be done" in said:
+        return {}
+    table = said[said.index("Job stats:") :].split("\n\n")[0]
+    rows = re.findall(r"^(\w+) +(\d+)$", table, re.MULTILINE)
+    return {rule: int(count) for rule, count in rows if rule != "total"}
+
+
 @dataclass(frozen=True)
 class Checkout:
     """A copy of the project beside a copy of a finished run, both free to be changed."""
@@ -53,12 +62,7 @@ class Checkout:
         """Return the number of jobs per rule that a call would run."""
         done = self.call(*targets, "--dry-run", "--config", *config)
         assert done.returncode == 0, done.stderr
-        if "Nothing to be done" in done.stdout + done.stderr:
-            return {}
-        text = done.stdout + done.stderr
-        table = text[text.index("Job stats:") :].split("\n\n")[0]
-        rows = re.findall(r"^(\w+) +(\d+)$", table, re.MULTILINE)
-        return {rule: int(count) for rule, count in rows if rule != "total"}
+        return jobs(done.stdout + done.stderr)
 
     def run(self, *targets: str, config: tuple[str, ...] = ("run=ci",)) -> str:
         """Run to the end and return what Snakemake wrote to standard error."""

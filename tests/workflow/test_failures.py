@@ -45,6 +45,7 @@ PUBLISHED = (
     "contrasts.csv",
     "breakdown.csv",
     "drift.csv",
+    "spread.csv",
     "failures.csv",
     "md",
     "json",

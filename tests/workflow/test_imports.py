@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 
+from conftest import jobs
 from remeasure import jsonl
 from remeasure.records import JournalEntry, Request, Response
 
@@ -78,8 +79,7 @@ def test_a_changed_file_of_answers_is_read_anew_and_nothing_else(checkout):
     assert texts == ["one"] * 4
     path = checkout.path("old/nq_base.jsonl")
     path.write_text(path.read_text().replace("one", "two"))
-    assert checkout.planned(responses) == {"ask_on_login": 1}
-    checkout.run(responses)
+    assert jobs(checkout.run(responses)) == {"ask_on_login": 1}
     assert [row.text for row in jsonl.read(checkout.path(responses), Response)] == ["two"] * 4
     kept = jsonl.read(checkout.path(f"{cell}/journal/answers.jsonl"), JournalEntry)
     assert [entry.text for entry in kept] == ["one"] * 4 + ["two"] * 4

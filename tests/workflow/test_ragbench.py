@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from conftest import Checkout
+from conftest import Checkout, jobs
 from killkit import journal_keys, kill_and_continue
 from remeasure import environments
 from remeasure.plan import Plan
@@ -80,15 +80,14 @@ def test_without_its_judge_s_folder_a_cell_is_judged_and_graded_again_and_asks_n
     folder = "results/ci/ragbench/mtrag_clapnq_live/rag/builtin"
     shutil.rmtree(checkout.path(f"{folder}/judge"))
     others = journals(checkout)
-    assert checkout.planned(*TARGETS) == {
+    before = checkout.bytes_of("results/ci/**/*")
+    assert jobs(checkout.run(*TARGETS)) == {
         "build_judge_requests": 1,
         "ask_judge_on_login": 1,
         "grade": 1,
         "make_table": 1,
         "make_page": 1,
     }
-    before = checkout.bytes_of("results/ci/**/*")
-    checkout.run(*TARGETS)
     after = checkout.bytes_of("results/ci/**/*")
     assert {name for name, data in before.items() if after[name] != data} == set()
     again = journals(checkout)
@@ -105,9 +104,8 @@ def test_how_its_models_are_reached_asks_a_system_nothing_again(checkout):
     run.write_text(text.replace(old, new))
     target = f"{SEARCH}/builtin/responses.jsonl"
     # The database is opened and looked at again; none of its documents is.
-    assert checkout.planned(target) == {"describe_executor": 1, "ingest_documents": 1, "ask": 1}
     before, asked = checkout.path(target).read_bytes(), journals(checkout)
-    checkout.run(target)
+    assert jobs(checkout.run(target)) == {"describe_executor": 1, "ingest_documents": 1, "ask": 1}
     assert checkout.path(target).read_bytes() == before
     assert journals(checkout) == asked
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import ROOT, Checkout, copy_project, link_sources
+from conftest import ROOT, Checkout, copy_project, jobs, link_sources
 from killkit import journal_keys, kill_and_continue
 
 TARGETS = ("results/ci/tables/tosc.csv", "results/ci/tables/tosc.html")
@@ -53,9 +53,8 @@ def test_another_lexicon_grades_again_and_asks_nothing(checkout):
     lines = lexicon.read_text().splitlines(keepends=True)
     lexicon.write_text("".join(line for line in lines if "\tlamb\t" not in line))
     before = {model: answered(checkout, model) for model in MODELS}
-    planned = checkout.planned(*TARGETS)
-    assert {"index_tosc": 1, "grade": 2, "make_table": 1, "make_page": 1}.items() <= planned.items()
-    assert checkout.run(*TARGETS)
+    done = jobs(checkout.run(*TARGETS))
+    assert {"index_tosc": 1, "grade": 2, "make_table": 1, "make_page": 1}.items() <= done.items()
     assert before == {model: answered(checkout, model) for model in MODELS}
 
 
@@ -213,18 +212,16 @@ def test_what_changes_below_a_folder_of_images_is_noticed_and_nothing_else(check
     image = images / "original/images/1.jpg"
     data = image.read_bytes()
     image.write_bytes(data + b"\0")
-    assert checkout.planned(index, config=config) == {"index_tosc": 1}
     triplets = checkout.path("results/mine/tosc/index/TOSC_dataset.jsonl")
     before = json.loads(triplets.read_text().splitlines()[0])
-    checkout.run(index, config=config)
+    assert jobs(checkout.run(index, config=config)) == {"index_tosc": 1}
     after = json.loads(triplets.read_text().splitlines()[0])
     assert before["sha256"]["origin"] != after["sha256"]["origin"]
     assert checkout.planned(index, config=config) == {}
     for path in third:
         (tmp_path / path.name).rename(path)
     as_before()
-    assert checkout.planned(index, config=config) == {"index_tosc": 1}
-    checkout.run(index, config=config)
+    assert jobs(checkout.run(index, config=config)) == {"index_tosc": 1}
     assert json.loads(checkout.path(index).read_text())["n_complete"] == 3
     assert checkout.planned(index, config=config) == {}
 
@@ -232,7 +229,7 @@ def test_what_changes_below_a_folder_of_images_is_noticed_and_nothing_else(check
 def test_the_first_table_of_ones_own_run_says_nothing_of_another_run_s_copy(checkout, tmp_path):
     own_images(tmp_path / "images")
     config = my_run(checkout, tmp_path / "images")
-    tables = [f"{name}.csv" for name in ("cells", "contrasts", "breakdown", "drift", "failures")]
+    tables = [f"{name}.csv" for name in ("cells", "contrasts", "breakdown", "drift", "spread", "failures")]
     for part in ("csv", *tables, "md", "json", "svg", "html"):
         checkout.path(f"results/tosc.{part}").write_text("model,run\nreader,embedded\n")
     done = checkout.call("results/tosc.csv", "--dry-run", "--config", *config)

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple
 
 import numpy as np
 
@@ -94,17 +93,6 @@ def open_photos(source: Path) -> Photos:
     return Photos(source)
 
 
-class Row(NamedTuple):
-    """Where a photograph lies in a shard."""
-
-    name: str
-    """Its path in its archive for distractors, its image id for training photographs."""
-    offset: int
-    size: int
-    sha1: str
-    landmark_id: int | None
-
-
 COLUMNS = ("name", "archive", "member", "offset", "size", "sha1", "landmark_id")
 """Columns of the index of a shard; its rows stand in the canonical order of the piece."""
 
@@ -122,7 +110,7 @@ class ShardReader:
 
     def __init__(self, shard: Path, index: Path) -> None:
         self.shard, self.index = Path(shard), Path(index)
-        table = _read_table(self.index)
+        table = read_index(self.index)
         self.names: tuple[str, ...] = tuple(table["name"])
         self.members: tuple[str, ...] = tuple(table["member"])
         self.archives: tuple[int, ...] = tuple(table["archive"])
@@ -191,13 +179,18 @@ class ShardReader:
         return RemeasureError(f"{path}: {what}; delete the shard and its index, then rerun")
 
 
-def _read_table(index: Path) -> dict[str, Sequence]:
+def read_index(index: Path, columns: Sequence[str] = COLUMNS) -> dict[str, list]:
+    """Read columns of the index of a shard.
+
+    Raises:
+        RemeasureError: it is missing, damaged or no index.
+    """
     import pyarrow as pa
     from pyarrow import parquet
 
     try:
         with open_regular(index) as stream:
-            table = parquet.read_table(stream, columns=list(COLUMNS), use_threads=False)
+            table = parquet.read_table(stream, columns=list(columns), use_threads=False)
     except OSError as error:
         raise RemeasureError(
             f"{index}: cannot be read ({error.strerror or error}); delete it with its shard, then rerun"
@@ -207,7 +200,7 @@ def _read_table(index: Path) -> dict[str, Sequence]:
             f"{index}: no index of a shard ({str(error).splitlines()[0]}); delete it with its shard, then "
             "rerun"
         ) from None
-    lacking = [name for name in COLUMNS if name not in table.column_names]
+    lacking = [name for name in columns if name not in table.column_names]
     if lacking:
         raise RemeasureError(
             f"{index}: lacks column {lacking[0]}; delete it with its shard, then rerun what makes it"

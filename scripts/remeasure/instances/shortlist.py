@@ -49,6 +49,12 @@ def shortlist(top: np.ndarray, ignored: Sequence[int], size: int, n_ranked: int)
     return found[:size]
 
 
+def reach(top: np.ndarray, settings: Settings, size: int) -> int:
+    """Return how many of a ranking, from the first, hold its shortlists; further ones are not reranked."""
+    longest = [np.flatnonzero(~np.isin(top, settings[name][1]))[:size] for name in RERANKED]
+    return max((int(found[-1]) + 1 for found in longest if len(found)), default=0)
+
+
 def union(top: np.ndarray, settings: Settings, size: int, n_ranked: int) -> np.ndarray:
     """Return what is reranked for a query at any difficulty, int64, ascending; see ``shortlist``."""
     lists = [shortlist(top, settings[name][1], size, n_ranked) for name in RERANKED]

@@ -1,5 +1,4 @@
-"""Which distractors get local descriptors: those that a first stage shortlists, since nothing else is
-reranked.
+"""Which distractors get local descriptors: those that a first stage shortlists.
 
 Source:
     Landmarks card, section 6: per benchmark and head at most the sum over queries of shortlist and easy ones,

@@ -14,6 +14,7 @@ from pathlib import Path
 from remeasure import reach
 from remeasure.cluster import commands, driver, hazards, queue, site
 from remeasure.errors import RemeasureError, did_you_mean
+from remeasure.instances.settings import PhotoNeeds
 from remeasure.needs import CorpusNeeds, EncoderNeeds, Needs
 from remeasure.plan import Plan
 from remeasure.preflight.report import Group, plural
@@ -61,10 +62,14 @@ def needs_of(plan: Plan, run: str) -> dict[str, Needs]:
         found |= _each(f"encoders.{name}", settings.encoders[name].needs)
     for name in reached.corpora:
         found |= _each(f"corpora.{name}", settings.corpora[name].needs)
+    for name in reached.photo_sets:
+        found |= _each(f"photo_sets.{name}", settings.photo_sets[name].needs)
+    for section, names in reached.described.items():
+        found |= {f"{section}.{name}": getattr(settings, section)[name].needs for name in names}
     return found
 
 
-def _each(place: str, needs: CorpusNeeds | EncoderNeeds) -> dict[str, Needs]:
+def _each(place: str, needs: CorpusNeeds | EncoderNeeds | PhotoNeeds) -> dict[str, Needs]:
     return {f"{place}.{step}": getattr(needs, step) for step in needs.__struct_fields__}
 
 

@@ -90,6 +90,8 @@ class Provenance(Record, kw_only=True):
     """Which readers this computer cannot run."""
     blocks: tuple[BlockText, ...] = ()
     """The table's blocks as its pages show them."""
+    spread: tuple[BlockText, ...] = ()
+    """How far numbers move over seeds, as its pages show it."""
 
 
 class Made(NamedTuple):

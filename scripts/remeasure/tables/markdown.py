@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from remeasure import showing
 from remeasure.records import Stage
-from remeasure.tables import wide
+from remeasure.tables import spread, wide
 from remeasure.tables.blocks import texts
 from remeasure.tables.breakdown import Part
 from remeasure.tables.comparability import comparability
@@ -74,6 +74,7 @@ def render(
     drifts: Sequence[Drift],
     servers: Mapping[CellKey, Servers],
     stages: Iterable[Stage] = (),
+    spreads: Sequence[spread.Spread] = (),
 ) -> str:
     """Return the whole page; numbers are of the first time that a model was asked."""
     first = wide.first_time(cells)
@@ -93,6 +94,7 @@ def render(
         explained(first, settings) + "\n",
         number_table(first, published, settings),
         *differences(contrasts, settings),
+        *spread.sections(spreads, settings),
         *drift_sections(drifts, settings),
         *strata(parts, settings),
         *counts(first, settings),

@@ -56,7 +56,7 @@ class Locals:
                 len(self._rows),
                 self._rows.columns["descriptor"].row[0],
             )
-            self.extractor: Any = self._rows.about
+            self.extractor: Any = self._rows.about.get("extractor", self._rows.about)
         else:
             self.layout, self.n_photos, stored = _published(self.path, dim)
             self.extractor = {"given": self.layout}
