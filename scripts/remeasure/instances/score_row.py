@@ -64,7 +64,8 @@ class ScoreRow:
                 "expected a finite number; look for NaN or overflow in the descriptors and make them again"
             )
         self.low, self.high = low, high
-        n_bins = min(max(_FEWEST_BINS, 1 << (len(scores) - 1).bit_length()), _MOST_BINS)
+        # About four scores per bin; more bins take longer to count up than they save.
+        n_bins = min(max(_FEWEST_BINS, 1 << (len(scores) // 4).bit_length()), _MOST_BINS)
         self._bins = _in_bins(scores, np.float32(low), np.float32(high), n_bins)
         self._counts = np.bincount(self._bins, minlength=n_bins)
         self._above = len(scores) - np.cumsum(self._counts)
