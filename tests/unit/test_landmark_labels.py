@@ -353,6 +353,13 @@ def test_an_unpinned_pickle_is_refused_with_its_hash_and_a_pinned_one_is_importe
     }
 
 
+def test_a_pinned_ground_truth_in_json_must_be_that_one_as_well(tmp_path, capsys):
+    source = written(tmp_path, as_json())
+    assert ran(tmp_path, source, {"photos": "tiny", "labels_sha256": "0" * 64}) == 2
+    assert f"expected {'0' * 64}" in capsys.readouterr().err
+    assert ran(tmp_path, source, {"photos": "tiny"}) == 0
+
+
 def test_another_number_of_photographs_than_expected_is_refused(tmp_path, capsys):
     assert ran(tmp_path, written(tmp_path, as_json()), {"photos": "tiny", "expected": {"gallery": 4993}}) == 2
     assert "5 gallery, expected 4993" in capsys.readouterr().err
