@@ -5,6 +5,7 @@ import json
 import os
 import pickle
 import pickletools
+import random
 import re
 import zipfile
 from collections import OrderedDict
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 
 import import_labels
+from archivekit import hurt
 from remeasure.errors import RemeasureError
 from remeasure.instances import crops, label_pickle, labels, photo_store
 
@@ -292,6 +294,19 @@ def test_an_array_that_says_another_size_than_it_has_is_refused():
     assert large != data and "BUILD" in {one.name for one, _, _ in pickletools.genops(large)}
     with pytest.raises(RemeasureError, match="more or fewer bytes than its shape"):
         imported(large)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_random_damage_of_a_pickle_never_ends_in_a_traceback():
+    rng, n_refused = random.Random(0), 0
+    whole = [pickle.dumps(made, protocol) for made in (RAW, as_arrays()) for protocol in (0, 2, 4)]
+    for _ in range(300):
+        try:
+            imported(hurt(rng.choice(whole), rng))
+        except RemeasureError as error:
+            n_refused += 1
+            assert str(error).isprintable()
+    assert n_refused > 100
 
 
 def test_copies_of_a_large_list_are_counted():
