@@ -2,13 +2,15 @@
 
 import argparse
 import logging
+from itertools import islice
 from pathlib import Path
 
 import msgspec
 
 from remeasure import cli, options, provenance
 from remeasure.instances import backbones, describing, given, making
-from remeasure.instances.backbones import Told
+from remeasure.instances.backbones import N_COMPARED, Gated, Told
+from remeasure.instances.pieces import Piece
 
 log = logging.getLogger("remeasure.extract_cls")
 
@@ -22,8 +24,18 @@ def extract(told: Told, args: argparse.Namespace) -> tuple[dict[str, int], dict,
         log.info("%s: %d photographs of %s, %d threads", told.name, len(piece), piece.name, args.threads)
         describer = backbones.open_backbone(told, files, args.threads, instruction)
         about = making.about(settings, files, piece) | {"instruction": instruction}
+        if isinstance(describer, Gated):
+            compare_with_released(describer, piece)
         counts = describing.describe(piece, describer, args.out, about, rule="rounded", threads=args.threads)
     return counts, about, [*making.pictures_of(args), *files.values()]
+
+
+def compare_with_released(describer: Gated, piece: Piece) -> None:
+    """Stop before anything is described where a backbone is not what its released package is."""
+    pictures = (describer.decode(piece.read(i)).pixels for i in range(len(piece)))
+    first = list(islice((pixels for pixels in pictures if pixels is not None), N_COMPARED))
+    if first:
+        log.info("as released: the largest difference is %.3g", describer.check_released(first))
 
 
 def work(args: argparse.Namespace) -> None:

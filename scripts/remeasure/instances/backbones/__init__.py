@@ -1,8 +1,8 @@
 """What turns a photograph into one vector per scale; a module for every kind of network."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol, runtime_checkable
 
 import msgspec
 import numpy as np
@@ -35,6 +35,19 @@ NEEDED: dict[str, tuple[str, ...]] = {
     "fusion-embedding": ("model", "package"),
 }
 """The files of every backend, by option of the script."""
+
+
+N_COMPARED = 3
+"""Photographs by which a backbone is compared with its released package."""
+
+
+@runtime_checkable
+class Gated(Describer, Protocol):
+    """A backbone that a released package must agree with before anything is described."""
+
+    def check_released(self, pictures: Sequence[np.ndarray]) -> float:
+        """Return the largest difference of a number; raises ``RemeasureError`` where it is too large."""
+        ...
 
 
 def column(told: Told) -> Column:
