@@ -220,7 +220,7 @@ class FusionEmbedding:
         if not found <= LIMIT:
             raise RemeasureError(
                 f"backbone {self._told.name}: differs from embed_image of {self._package} by "
-                f"{found:.3g} on {len(pictures)} photographs, at most {LIMIT:g} is allowed; give the model and "
-                "the package of one revision"
+                f"{found:.3g} on {len(pictures)} photographs, at most {LIMIT:g} is allowed; give model and "
+                "package of one revision"
             )
         return found
