@@ -94,6 +94,9 @@ def work(args: argparse.Namespace) -> None:
     check_expected(found, settings.expected, args.labels)
     labels.write(args.out, found)
     counts = counts_of(found)
+    # What others have read from published files can be compared with this line.
+    told = {name: len(getattr(found.gnd[0], name)) for name in ("easy", "hard", "junk")}
+    log.info("first query %s has %s, first of the gallery is %s", found.qimlist[0], told, found.imlist[0])
     log.info("%s: %s", settings.photos, counts)
     provenance.write_stage(
         args.record,

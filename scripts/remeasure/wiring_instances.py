@@ -41,15 +41,11 @@ class InstanceFiles:
         return _ancient(self.plan.photo_set(wildcards.run, wildcards.photos).labels)
 
     def classes(self, wildcards) -> dict[str, Any]:
-        """The files that list the classes of a training set, and those that its leaks are judged by."""
+        """The files that list the classes of a training set, and lists of classes that leak."""
         found = self.plan.photo_set(wildcards.run, wildcards.photos)
         named = {name: _ancient(path) for name, path in found.classes.items()}
         if found.leaks:
-            leaks = {
-                "subjects": found.leaks.subjects,
-                "ids": found.leaks.ids,
-                "other_ids": found.leaks.other_ids,
-            }
+            leaks = {"ids": found.leaks.ids, "other_ids": found.leaks.other_ids}
             named |= {f"leak_{name}": _ancient(path) for name, path in leaks.items() if path}
         return named
 
@@ -268,6 +264,10 @@ class InstanceFiles:
             "queries": f"{photos}/tokens/{reranker}/queries.h5",
             "tokens": [f"{photos}/tokens/{reranker}/1of1.h5"],
         }
+        local = self.plan.reranker(run, reranker).local_features
+        checked = self.plan.local_features(run, local).checked
+        if checked:
+            named["checked"] = [f"results/{run}/photos/{name}/locals/{local}/check.json" for name in checked]
         if found.distractors:
             there = f"results/{run}/photos/{found.distractors}"
             named["order"] = f"{there}/order.json"

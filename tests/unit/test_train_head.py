@@ -13,6 +13,7 @@ import train_head
 from remeasure import torch_file
 from remeasure.instances import torch_module
 from remeasure.instances.heads import checkpoint, model
+from remeasure.instances.heads.vectors import OnDevice, TrainingVectors
 
 SIZES = {100 + number: 3 + number % 4 for number in range(12)} | {7: 2}
 FILES = ("0.safetensors", "0.holdout.safetensors", "0.report.json")
@@ -151,6 +152,19 @@ def test_scales_can_be_drawn(given, trained, tmp_path):
         report(tmp_path)["epochs"]["published"][0]["loss"]
         != report(trained)["epochs"]["published"][0]["loss"]
     )
+
+
+def test_vectors_that_lie_on_a_device_are_those_of_the_files(given):
+    """What a GPU does with vectors that fit into its memory, done on the processor."""
+    vectors = TrainingVectors(given["--cls"], headkit.WIDTH)
+    rows, scales = np.array([55, 0, 27, 28, 0]), np.array([0, 1, 1, 0, 0])
+    read, moved = OnDevice(vectors, "cpu"), OnDevice(vectors, "cpu")
+    moved._all = moved._moved()
+    assert moved._all.dtype == torch.float16 and tuple(moved._all.shape) == (56, 2, 12)
+    for drawn in (None, scales):
+        assert torch.equal(read.batch(rows, drawn), moved.batch(rows, drawn))
+    plain = np.concatenate([h5py.File(path)["cls"][:] for path in given["--cls"]])[rows, scales]
+    assert read.batch(rows, scales).numpy() == pytest.approx(plain.astype(np.float32), abs=1e-3)
 
 
 def test_weights_that_are_there_are_not_trained(given, trained, tmp_path):
