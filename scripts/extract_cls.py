@@ -17,7 +17,8 @@ log = logging.getLogger("remeasure.extract_cls")
 
 def extract(told: Told, args: argparse.Namespace) -> tuple[dict[str, int], dict, list[Path]]:
     """Describe the photographs; return their counts by status, what made the file, and what was read."""
-    files = making.files_of(args, backbones.NEEDED[told.backend])
+    named = (*backbones.NEEDED[told.backend], *backbones.OPTIONAL.get(told.backend, ()))
+    files = making.files_of(args, named)
     instruction = "query" if args.piece == "instructed" else "document"
     settings = msgspec.to_builtins(told)
     with making.open_piece(args) as piece:
@@ -69,7 +70,7 @@ def main(argv=None) -> int:
         "--given", type=Path, help="vectors that somebody has (.h5, .npz, .pt), not extracted"
     )
     parser.add_argument("--model", type=Path, help="weights: an ONNX file, or a folder of transformers")
-    parser.add_argument("--package", type=Path, help="folder of the released package (fusion-embedding)")
+    parser.add_argument("--package", type=Path, help="released package, if not in --model")
     parser.add_argument("--threads", type=int, required=True, help="photographs in work at once")
     parser.add_argument(
         "--out", type=Path, required=True, help="vectors, .h5; <out>.blocks beside it meanwhile"

@@ -1,4 +1,5 @@
 import io
+import shutil
 import subprocess
 import sys
 
@@ -189,6 +190,13 @@ def test_it_agrees_with_the_released_package_in_a_process_of_its_own(tmp_path, f
 def test_it_agrees_with_the_released_package(tmp_path, folder, here):
     encoder = FusionEmbedding(told(), folder, released(tmp_path), 1, "query")
     assert isinstance(encoder, backbones.Gated)
+    assert encoder.check_released(PICTURES) <= 1e-6
+
+
+def test_modules_may_lie_in_the_folder_of_the_model(tmp_path, folder, here):
+    whole = shutil.copytree(folder, tmp_path / "model")
+    (whole / "released_embedding.py").write_text(f"SCALE = 2.0\n{CONSTANTS}{PEER}")
+    encoder = backbones.open_backbone(told(), {"model": whole}, 1)
     assert encoder.check_released(PICTURES) <= 1e-6
 
 

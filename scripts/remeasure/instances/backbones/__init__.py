@@ -32,9 +32,11 @@ class Told(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 NEEDED: dict[str, tuple[str, ...]] = {
     "dinov2": ("model",),
     "efficientnet-lite0": ("model",),
-    "fusion-embedding": ("model", "package"),
+    "fusion-embedding": ("model",),
 }
 """The files of every backend, by option of the script."""
+OPTIONAL: dict[str, tuple[str, ...]] = {"fusion-embedding": ("package",)}
+"""Files that some have: the released package's modules, where they are not in the model's folder."""
 
 
 N_COMPARED = 3
@@ -86,4 +88,5 @@ def open_backbone(
         return Dinov2(told, files["model"], threads)
     from remeasure.instances.backbones.fusion import FusionEmbedding
 
-    return FusionEmbedding(told, files["model"], files["package"], threads, instruction)
+    package = files.get("package", files["model"])
+    return FusionEmbedding(told, files["model"], package, threads, instruction)

@@ -58,8 +58,8 @@ def read_instructions(package: Path) -> dict[str, str]:
     if len(queries) != 1 or len(documents) != 1:
         raise RemeasureError(
             f"{package}: has the instructions {', '.join(sorted(found)) or 'none'}; expected one "
-            "constant for queries (QUERY…INSTRUCTION) and one for documents in the modules of the released package; give "
-            "its folder"
+            "constant for queries (QUERY…INSTRUCTION) and one for documents in the modules of the released "
+            "package; give its folder"
         )
     return {"query": queries.pop(), "document": documents.pop()}
 
@@ -220,7 +220,7 @@ class FusionEmbedding:
         if not found <= LIMIT:
             raise RemeasureError(
                 f"backbone {self._told.name}: differs from embed_image of {self._package} by "
-                f"{found:.3g} on {len(pictures)} photographs, at most {LIMIT:g} is allowed; give the model and the package of "
-                "one revision"
+                f"{found:.3g} on {len(pictures)} photographs, at most {LIMIT:g} is allowed; give model and "
+                "package of one revision"
             )
         return found

@@ -17,10 +17,14 @@ ENTRY, OPEN = "embed_image", "from_pretrained"
 
 
 def find(package: Path):
-    """Return the one public class of a package that opens a model and embeds images."""
-    sys.path.insert(0, str(package.parent))
-    module = importlib.import_module(package.name)
-    classes = {id(v): v for n, v in vars(module).items() if isinstance(v, type) and not n.startswith("_")}
+    """Return the one public class that opens a model and embeds images, of a package or of modules."""
+    if (package / "__init__.py").is_file():
+        where, names = package.parent, [package.name]
+    else:
+        where, names = package, sorted(path.stem for path in package.glob("*.py"))
+    sys.path.insert(0, str(where))
+    members = [pair for name in names for pair in vars(importlib.import_module(name)).items()]
+    classes = {id(v): v for n, v in members if isinstance(v, type) and not n.startswith("_")}
     found = [one for one in classes.values() if hasattr(one, ENTRY) and hasattr(one, OPEN)]
     if len(found) != 1:
         names = ", ".join(sorted(one.__name__ for one in found)) or "none"
