@@ -93,9 +93,8 @@ class InstanceFiles:
             pictures = self.pictures_of(wildcards)
             return {"given": self._raw(given)} | {k: v for k, v in pictures.items() if k == "labels"}
         waits = self._projection(wildcards, "cls", wildcards.backbone)
-        return (
-            waits | self.pictures_of(wildcards) | {name: self._raw(path) for name, path in found.files.items()}
-        )
+        files = {name: self._raw(path) for name, path in found.files.items()}
+        return waits | self.pictures_of(wildcards) | files
 
     def locals(self, wildcards) -> dict[str, Any]:
         """What local descriptors are made from; of distractors those that are wanted."""
