@@ -264,6 +264,10 @@ class InstanceFiles:
             "queries": f"{photos}/tokens/{reranker}/queries.h5",
             "tokens": [f"{photos}/tokens/{reranker}/1of1.h5"],
         }
+        local = self.plan.reranker(run, reranker).local_features
+        checked = self.plan.local_features(run, local).checked
+        if checked:
+            named["checked"] = [f"results/{run}/photos/{name}/locals/{local}/check.json" for name in checked]
         if found.distractors:
             there = f"results/{run}/photos/{found.distractors}"
             named["order"] = f"{there}/order.json"

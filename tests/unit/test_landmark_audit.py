@@ -1,4 +1,4 @@
-"""Nothing is ranked on a benchmark that is not what the protocol says: a check for every way to get it wrong."""
+"""Nothing is ranked on a benchmark that is not what the protocol says: a check for each way to be wrong."""
 
 import io
 import json
