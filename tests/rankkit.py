@@ -13,6 +13,7 @@ import numpy as np
 from remeasure.instances import labels as labels_file
 from remeasure.instances import vectors_file
 from remeasure.instances.labels import Labels, Truth
+from remeasure.instances.score_row import Ranks
 
 NAN = float("nan")
 BOX = (0.0, 0.0, 8.0, 8.0)
@@ -131,3 +132,27 @@ def put_order(folder: Path, pieces: dict[str, list[str]]) -> Path:
     path = folder / "order.json"
     path.write_text(json.dumps({"n": start, "shards": shards}))
     return path
+
+
+def ranks(places: dict[int, int]) -> Ranks:
+    """Return where photographs stand, by id."""
+    ids = sorted(places)
+    rank = np.array([places[i] for i in ids])
+    return Ranks(np.array(ids), rank, rank, np.zeros(len(ids), np.float32), 0)
+
+
+def put_columns(path: Path, query, gallery, logit) -> Path:
+    """Write a file of pairs from its columns."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    kinds = {"query": pa.int16(), "gallery": pa.int32(), "logit": pa.float32()}
+    columns = dict(zip(kinds, (query, gallery, logit), strict=True))
+    parquet.write_table(pa.table({name: pa.array(columns[name], kinds[name]) for name in kinds}), path)
+    return path
+
+
+def put_pairs(path: Path, logits: dict[tuple[int, int], float]) -> Path:
+    """Write a file of pairs: logits by query and photograph."""
+    pairs = sorted(logits)
+    return put_columns(path, [q for q, _ in pairs], [g for _, g in pairs], [logits[pair] for pair in pairs])

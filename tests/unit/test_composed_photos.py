@@ -6,10 +6,12 @@ import hashlib
 import io
 import json
 import lzma
+import random
 import tarfile
 import zipfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 from PIL import Image, ImageFile
@@ -17,7 +19,7 @@ from PIL import Image, ImageFile
 import compose_photos
 from remeasure.errors import RemeasureError
 from remeasure.files import sha256_file
-from remeasure.instances import composing, deb
+from remeasure.instances import composing, deb, warping
 
 CONFIG = Path(__file__).resolve().parents[2] / "config" / "scenes.yaml"
 # A source is a plain colour: whatever is made from it shows where it comes from.
@@ -327,3 +329,29 @@ def test_what_is_no_package_is_told_in_one_line(tmp_path, data):
 def test_a_source_that_is_no_picture_is_named():
     with pytest.raises(RemeasureError, match="data/a1.png: cannot be decoded"):
         composing.decoded(b"no picture", "data/a1.png")
+
+
+def test_a_tilted_photograph_shows_nothing_that_is_not_in_it():
+    red = Image.new("RGB", (100, 100), (200, 40, 40))
+    tilted = warping.tilted(red, 45)
+    # The upright square in one that stands on its corner: 1 / (sin 45° + cos 45°) = 0.7071 of its side.
+    assert tilted.size == (70, 70)
+    assert tilted.getcolors() == [(tilted.width * tilted.height, (200, 40, 40))]
+
+
+def test_a_slanted_photograph_shows_nothing_that_is_not_in_it():
+    red = Image.new("RGB", (100, 80), (200, 40, 40))
+    slanted = warping.slanted(red, 0.42, random.Random(3))
+    assert slanted.size == (100, 80) and slanted.getcolors() == [(8000, (200, 40, 40))]
+
+
+def test_light_is_a_factor_that_ends_at_white():
+    picture = warping.lit(Image.new("RGB", (1, 1), (10, 100, 200)), 1.5)
+    assert picture.getpixel((0, 0)) == (15, 150, 255)
+
+
+def test_grain_has_the_deviation_that_was_asked_for():
+    grey = warping.grained(Image.new("RGB", (200, 200), (128, 128, 128)), 10, random.Random(3))
+    values = np.asarray(grey)
+    # Of 120,000 numbers the standard errors are 0.03 and 0.02.
+    assert abs(values.mean() - 128) < 0.15 and abs(values.std() - 10) < 0.1

@@ -8,7 +8,7 @@ from PIL import Image
 from remeasure.instances import composing, warping
 
 HARD = ("part", "aside", "dark", "coarse")
-"""Views that are hard to recognise: a third of the scene, from far aside, in the dark, tiny as JPEG 10."""
+"""Views that are hard to recognise: a small part, tilted and from far aside, in the dark, tiny as JPEG 10."""
 
 
 class Benchmark(msgspec.Struct):
@@ -115,13 +115,14 @@ def _seen(picture: Image.Image, kind: str, dice: random.Random) -> Image.Image:
     """Return a view of a scene of one kind."""
     match kind:
         case "part":
-            return warping.cropped(picture, dice.uniform(0.3, 0.42), dice)
+            return warping.cropped(picture, dice.uniform(0.14, 0.24), dice)
         case "aside":
-            return warping.slanted(picture, 0.4, dice)
+            tilted = warping.tilted(picture, dice.choice((-1, 1)) * dice.uniform(25, 45))
+            return warping.slanted(tilted, 0.42, dice)
         case "dark":
-            return warping.lit(picture, 0.3)
+            return warping.grained(warping.lit(picture, 0.18), 10, dice)
         case "coarse":
-            return warping.fitted(picture, 107)
+            return warping.lit(warping.fitted(picture, 48), 1.5)
         case "junk":
             return warping.cropped(picture, 0.05, dice)
     return warping.MILD.of(picture, dice)

@@ -4,6 +4,7 @@ All that is random comes from the ``random.Random`` that is given, so equal dice
 """
 
 import io
+import math
 import random
 from dataclasses import dataclass
 
@@ -67,6 +68,24 @@ def lit(picture: Image.Image, factor: float) -> Image.Image:
     return picture.point([min(255, round(value * factor)) for value in range(256)] * len(picture.getbands()))
 
 
+def tilted(picture: Image.Image, degrees: float) -> Image.Image:
+    """Return the middle of a picture, turned, with nothing in it that the picture does not show."""
+    turned = picture.rotate(degrees, Image.Resampling.BICUBIC)
+    # The largest part of the same shape that fits into the turned picture.
+    angle = math.radians(abs(degrees))
+    width, height = picture.size
+    longer, shorter = max(width, height), min(width, height)
+    share = shorter / (longer * math.sin(angle) + shorter * math.cos(angle))
+    left, top = round(width * (1 - share) / 2), round(height * (1 - share) / 2)
+    return turned.crop((left, top, width - left, height - top))
+
+
+def grained(picture: Image.Image, deviation: float, dice: random.Random) -> Image.Image:
+    """Return a picture with the noise of a sensor: independent, of this standard deviation, of 255."""
+    noise = np.random.RandomState(dice.randrange(2**31)).normal(0, deviation, (*picture.size[::-1], 3))
+    return Image.fromarray(np.clip(np.rint(np.asarray(picture) + noise), 0, 255).astype(np.uint8))
+
+
 def jpeg(picture: Image.Image, quality: int, **options) -> bytes:
     """Return a picture as JPEG."""
     out = io.BytesIO()
@@ -88,15 +107,18 @@ class Another:
     area_share: Range
     slant: float
     light: Range
+    tilt_degrees: float = 0
 
     def of(self, picture: Image.Image, dice: random.Random) -> Image.Image:
         """Return one."""
         part = cropped(picture, dice.uniform(*self.area_share), dice)
+        tilt = dice.uniform(-1, 1) * self.tilt_degrees
+        part = tilted(part, tilt) if tilt else part
         return lit(slanted(part, self.slant, dice), dice.uniform(*self.light))
 
 
 MILD = Another(area_share=(0.8, 0.95), slant=0.06, light=(0.85, 1.15))
-VARIED = Another(area_share=(0.5, 1.0), slant=0.2, light=(0.5, 1.3))
+VARIED = Another(area_share=(0.25, 1.0), slant=0.25, light=(0.15, 1.5), tilt_degrees=30)
 
 
 def turned_tag(picture: Image.Image, quality: int) -> bytes:

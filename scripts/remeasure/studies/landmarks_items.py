@@ -10,7 +10,7 @@ from remeasure.instances.labels import Labels
 from remeasure.records import ImageRef, Item
 from remeasure.requests import safe_id
 
-_NUMBER = re.compile(r"[_-]*[0-9]+$")
+_NUMBER = re.compile(r"[_\s-]*[0-9]+$")
 
 
 def from_query(labels: Labels, query: int, box: tuple[int, int, int, int], crop: ImageRef) -> Item:
