@@ -6,9 +6,9 @@ import numpy as np
 
 from remeasure.errors import RemeasureError
 from remeasure.instances import torch_module
+from remeasure.instances.ames import starting
 from remeasure.instances.ames.model import Ames
 from remeasure.instances.ames.settings import Training
-from remeasure.instances.ames.weights import Shape
 
 HELD_OUT_SHARE = 0.2
 """Share of classes that are never trained on; the report is about them."""
@@ -17,6 +17,9 @@ N_CHECKS = 8
 """How often training stops to look at pairs of classes that were held out."""
 N_ALIKE = 8
 """The other photograph of a pair of two classes is one of so many that look most alike, not any."""
+N_SEEN = 500
+"""From so many photographs the main axes of descriptors are taken."""
+N_CALIBRATING = 256
 WEIGHT_DECAY, CLIP = 0.01, 1.0
 
 
@@ -53,27 +56,18 @@ class Trained(NamedTuple):
     """Held-out pairs."""
 
 
-def initial(shape: Shape, seed: int) -> dict[str, np.ndarray]:
-    """Return weights to begin with: small normal numbers, norms that change nothing.
+Drawn = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""Rows of one side of pairs, rows of the other, and whether they are of one class."""
+_AT_ONCE = 32
 
-    Source:
-        The published module: truncated normal numbers of deviation 0.02, biases 0, uniform numbers of Glorot
-        in the attention's first maps.
-    """
-    draw = np.random.default_rng(seed)
-    found = {}
-    for name, size in shape.tensors().items():
-        if name.endswith("in_proj_weight"):
-            bound = float(np.sqrt(6 / sum(size)))
-            made = draw.uniform(-bound, bound, size)
-        elif len(size) == 1 and name.endswith("weight"):
-            made = np.ones(size)
-        elif name.endswith("bias"):
-            made = np.zeros(size)
-        else:
-            made = np.clip(draw.normal(0, 0.02, size), -2, 2)
-        found[name] = made.astype(np.float32)
-    return found
+
+def some_descriptors(photos: Photos, seed: int) -> np.ndarray:
+    """Return descriptors of length 1 of some photographs, [m, dim] float32."""
+    n = min(len(photos.n_valid), N_SEEN)
+    rows = np.random.default_rng([seed, 2]).permutation(len(photos.n_valid))[:n]
+    valid = np.arange(photos.descriptors.shape[1]) < photos.n_valid[rows][:, None]
+    x = photos.descriptors[rows][valid].astype(np.float32)
+    return x / np.linalg.norm(x, axis=1, keepdims=True)
 
 
 def alike(photos: Photos) -> np.ndarray:
@@ -108,14 +102,16 @@ class Pairs:
         self._of = {name: np.flatnonzero(photos.classes == name) for name in self._classes.tolist()}
         self._alike = alike(photos)
 
-    def draw(self, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def draw(self, n: int) -> Drawn:
         """Return rows of one side, of the other, and whether they are of one class (float32), each [n]."""
         one, other, same = [], [], []
         for number in range(n):
             name = int(self._draw.choice(self._classes))
             first, second = self._draw.choice(self._of[name], 2, replace=False)
-            if number % 2:
+            if number % 4 == 1:
                 second = self._draw.choice(self._alike[first])
+            elif number % 4 == 3:
+                second = self._draw.choice(np.flatnonzero(self._photos.classes != name))
             one.append(first)
             other.append(second)
             same.append(1 - number % 2)
@@ -140,12 +136,13 @@ def auc(scores: np.ndarray, same: np.ndarray) -> float:
 
 
 class _Trainer:
-    def __init__(self, settings: Training) -> None:
+    def __init__(self, settings: Training, photos: Photos) -> None:
         torch = torch_module.load()
         torch.set_num_threads(1)
         torch.manual_seed(settings.seed)
         self._torch, self._settings = torch, settings
-        self.model = Ames(initial(settings, settings.seed), settings, trainable=True)
+        begin = starting.matcher(settings, some_descriptors(photos, settings.seed), settings.seed)
+        self.model = Ames(begin, settings, trainable=True)
         self._optimiser = torch.optim.AdamW(
             list(self.model.tensors.values()), lr=settings.learning_rate, weight_decay=WEIGHT_DECAY
         )
@@ -161,6 +158,22 @@ class _Trainer:
     def logits(self, photos: Photos, one: np.ndarray, other: np.ndarray):
         """Return the logits of pairs of rows."""
         return self.model.logits(self._side(photos, one, False), self._side(photos, other, True))
+
+    def scores(self, photos: Photos, one: np.ndarray, other: np.ndarray) -> np.ndarray:
+        """Return the logits of pairs of rows as numbers, without gradients."""
+        with self._torch.no_grad():
+            parts = [
+                self.logits(photos, one[start : start + _AT_ONCE], other[start : start + _AT_ONCE]).numpy()
+                for start in range(0, len(one), _AT_ONCE)
+            ]
+        return np.concatenate(parts)
+
+    def calibrate(self, photos: Photos, drawn: Drawn) -> None:
+        """Scale the last layer so that its numbers are logits of some pairs, before anything is trained."""
+        factor, offset = starting.calibrated(self.scores(photos, *drawn[:2]), drawn[2])
+        with self._torch.no_grad():
+            self.model.tensors["classifier.weight"] *= factor
+            self.model.tensors["classifier.bias"] += offset
 
     def step(self, number: int, photos: Photos, pairs: Pairs) -> float:
         """Learn from one batch; return its loss."""
@@ -179,16 +192,10 @@ class _Trainer:
         self._optimiser.step()
         return float(loss.detach())
 
-    def check(self, step: int, photos: Photos, drawn: tuple[np.ndarray, np.ndarray, np.ndarray]) -> Check:
+    def check(self, step: int, photos: Photos, drawn: Drawn) -> Check:
         """Return how well pairs are told apart now."""
-        torch = self._torch
         one, other, same = drawn
-        with torch.no_grad():
-            parts = [
-                self.logits(photos, one[start : start + 32], other[start : start + 32]).numpy()
-                for start in range(0, len(one), 32)
-            ]
-        scores = np.concatenate(parts)
+        scores = self.scores(photos, one, other)
         loss = np.mean(np.logaddexp(0, scores) - same * scores)
         return Check(step, float(np.mean((scores > 0) == (same > 0))), auc(scores, same), float(loss))
 
@@ -213,7 +220,8 @@ def train(photos: Photos, settings: Training, place: object) -> Trained:
     trained_on, held = split(photos, settings.seed)
     drawn = Pairs(held, settings.seed + 1, place).draw(N_HELD_OUT_PAIRS)
     pairs = Pairs(trained_on, settings.seed, place)
-    trainer = _Trainer(settings)
+    trainer = _Trainer(settings, trained_on)
+    trainer.calibrate(trained_on, Pairs(trained_on, settings.seed + 2, place).draw(N_CALIBRATING))
     checks, best = [trainer.check(0, held, drawn)], trainer.weights()
     at = {round(settings.steps * (i + 1) / N_CHECKS) for i in range(N_CHECKS)}
     for number in range(settings.steps):
