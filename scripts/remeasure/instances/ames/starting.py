@@ -1,9 +1,9 @@
-"""Weights that a small reranker begins its training with: random ones, and on top of them a plain matcher.
+"""Weights that a small reranker begins its training with: random ones, and a plain matcher written over them.
 
-From random weights an attention needs a hundred thousand steps to find that like descriptors belong together. A few hundred
-are enough where it begins with that: in the first layer's cross-attention each descriptor looks for its nearest in the other
-photograph and writes it beside itself, the feed-forward layer adds up how far the two agree, and in the second layer the
-matching token takes the mean of that. All weights are then trained.
+From random weights it takes very many steps until attention finds that like descriptors belong together. A
+hundred are enough where it begins with that: in the first layer's cross-attention each descriptor looks for
+its nearest in the other photograph and writes it beside itself, the feed-forward layer adds up how far the
+two agree, and in the second layer the matching token takes the mean of that. All weights are then trained.
 """
 
 import numpy as np
@@ -23,8 +23,8 @@ def random(shape: Shape, seed: int) -> Tensors:
     """Return random weights: small normal numbers, norms that change nothing.
 
     Source:
-        The published module: truncated normal numbers of deviation 0.02, biases 0, uniform numbers of Glorot in the
-        attention's first maps.
+        The published module: normal numbers of deviation 0.02, biases 0, uniform numbers of Glorot in the
+        maps to queries, keys and values.
     """
     draw = np.random.default_rng(seed)
     found = {}
@@ -37,13 +37,13 @@ def random(shape: Shape, seed: int) -> Tensors:
         elif name.endswith("bias"):
             made = np.zeros(size)
         else:
-            made = np.clip(draw.normal(0, 0.02, size), -2, 2)
+            made = draw.normal(0, 0.02, size)
         found[name] = made.astype(np.float32)
     return found
 
 
 def axes(descriptors: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the mean of descriptors of length 1 and their n main axes, [dim] and [n, dim] float32; signs are fixed."""
+    """Return the mean of descriptors, [dim], and their n main axes, [n, dim]; float32, signs are fixed."""
     mean = descriptors.mean(axis=0, dtype=np.float64)
     centred = descriptors.astype(np.float64) - mean
     _, vectors = np.linalg.eigh(centred.T @ centred)
@@ -53,7 +53,7 @@ def axes(descriptors: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def n_content(shape: Shape) -> int:
-    """Return how many numbers of a token hold its descriptor; 0 where the sizes are too small for a matcher."""
+    """Return how many numbers of a token hold its descriptor; 0 where there is no room for a matcher."""
     if shape.layers < 2 or shape.heads < 2:
         return 0
     return max(0, min(shape.width // shape.heads - 2, shape.ffn // 4, shape.dim))
@@ -122,7 +122,7 @@ def _mean_of(tensors: Tensors, shape: Shape, evidence: int) -> None:
 
 
 def calibrated(scores: np.ndarray, same: np.ndarray) -> tuple[float, float]:
-    """Return factor and offset that make scores logits of being of one class: a logistic regression of one number.
+    """Return factor and offset that make scores logits of being of one class: logistic regression.
 
     Args:
         scores: [m].
