@@ -128,7 +128,7 @@ class ScoreRow:
 
 
 def _in_bins(scores: np.ndarray, low: np.float32, high: np.float32, n_bins: int) -> np.ndarray:
-    """Return the bin of every score, int64 [n], 0 to ``n_bins`` - 1.
+    """Return the bin of every score, uint16 [n], 0 to ``n_bins`` - 1.
 
     Subtracting, multiplying and cutting off keep the order of any two numbers, however they round: a score of
     a higher bin is higher, and only scores of one bin need to be compared.
@@ -137,7 +137,7 @@ def _in_bins(scores: np.ndarray, low: np.float32, high: np.float32, n_bins: int)
         scale = np.float32(n_bins - 1) / (high - low)
     # All are equal, or so near or far from each other that their differences cannot be told in float32.
     if not np.isfinite(scale) or scale == 0:
-        return np.zeros(len(scores), np.int64)
+        return np.zeros(len(scores), np.uint16)
     found = np.subtract(scores, low, dtype=np.float32)
     np.multiply(found, scale, out=found)
-    return np.minimum(found, np.float32(n_bins - 1), out=found).astype(np.int64)
+    return np.minimum(found, np.float32(n_bins - 1), out=found).astype(np.uint16)
