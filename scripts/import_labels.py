@@ -8,7 +8,7 @@ import msgspec
 
 from remeasure import cli, jsonl, provenance
 from remeasure.errors import RemeasureError
-from remeasure.files import open_regular, sha256_bytes
+from remeasure.files import open_regular, sha256_bytes, sha256_file
 from remeasure.instances import label_pickle, labels
 from remeasure.options import decode
 
@@ -23,7 +23,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     expected: dict[str, int] = {}
     """Counts that must come out: queries, gallery."""
     labels_sha256: str | None = None
-    """SHA-256 that a pickle must have; null: a pickle is refused with its hash."""
+    """SHA-256 that the file must have; null: JSON may have any, a pickle is refused with its hash."""
 
 
 def counts_of(found: labels.Labels) -> dict[str, int]:
@@ -49,6 +49,8 @@ def load(path: Path, dataset: str, sha256: str | None) -> labels.Labels:
     except OSError as error:
         raise jsonl.unreadable(path, error) from None
     if data.lstrip()[:1] == b"{":
+        if sha256 is not None and (found := sha256_file(path)) != sha256:
+            raise RemeasureError(_differs(path, found, sha256))
         return labels.decode(path)
     if len(data) > label_pickle.MAX_BYTES:
         raise RemeasureError(f"{path}: has more than {label_pickle.MAX_BYTES} bytes; it is no ground truth")
@@ -61,10 +63,12 @@ def load(path: Path, dataset: str, sha256: str | None) -> labels.Labels:
             "into the run's settings (or --sha256)"
         )
     if found != sha256:
-        raise RemeasureError(
-            f"{path}: SHA-256 is {found}, expected {sha256}; fetch the right file, or correct labels_sha256"
-        )
+        raise RemeasureError(_differs(path, found, sha256))
     return label_pickle.read(path, data, dataset, found)
+
+
+def _differs(path: Path, found: str, expected: str) -> str:
+    return f"{path}: SHA-256 is {found}, expected {expected}; fetch the right file, or correct labels_sha256"
 
 
 def check_expected(found: labels.Labels, expected: dict[str, int], path: Path) -> None:
@@ -94,6 +98,9 @@ def work(args: argparse.Namespace) -> None:
     check_expected(found, settings.expected, args.labels)
     labels.write(args.out, found)
     counts = counts_of(found)
+    # What others have read from published files can be compared with this line.
+    told = {name: len(getattr(found.gnd[0], name)) for name in ("easy", "hard", "junk")}
+    log.info("first query %s has %s, first of the gallery is %s", found.qimlist[0], told, found.imlist[0])
     log.info("%s: %s", settings.photos, counts)
     provenance.write_stage(
         args.record,

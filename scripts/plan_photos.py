@@ -9,6 +9,7 @@ import msgspec
 
 from remeasure import cli, files, jsonl, provenance
 from remeasure.errors import RemeasureError
+from remeasure.fingerprint import SCRIPTS
 from remeasure.instances import gldv2, leaks
 from remeasure.options import decode
 
@@ -20,6 +21,8 @@ class LeakSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Where the rule comes from and what it should find."""
 
     subjects: str
+    subjects_sha256: str
+    """Of that file, which is one of the configuration."""
     ids: str | None = None
     other_ids: str | None = None
     expected_classes: int | None = None
@@ -37,17 +40,34 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Least photographs of a class, by head."""
 
 
-def find_leaks(args: argparse.Namespace, classes: list[tuple[int, str, int]]) -> dict[str, Any]:
+def located(settings: LeakSettings) -> Path:
+    """Return where the rules are: those of the repository are named as they are there, wherever it lies.
+
+    Raises:
+        RemeasureError: the file is missing, or is not the one that the settings were made with.
+    """
+    path = SCRIPTS.parent / settings.subjects
+    path = path if path.is_file() else Path(settings.subjects)
+    if not path.is_file() or files.sha256_file(path) != settings.subjects_sha256:
+        raise RemeasureError(
+            f"{settings.subjects}: is missing, or was changed since it was planned; run snakemake again"
+        )
+    return path
+
+
+def find_leaks(
+    args: argparse.Namespace, settings: LeakSettings | None, classes: list[tuple[int, str, int]]
+) -> dict[str, Any]:
     """Judge all classes; without rules none leaks.
 
     Raises:
         RemeasureError: a file of the rules cannot be read.
     """
-    if args.leak_subjects is None:
+    if settings is None:
         return {"classes": [], "denied": [], "n_classes": 0, "n_photos": 0}
     ids = leaks.read_ids(args.leak_ids) if args.leak_ids else None
     other_ids = leaks.read_ids(args.leak_other_ids) if args.leak_other_ids else None
-    judge = leaks.Judge(leaks.read_rules(args.leak_subjects), ids or ())
+    judge = leaks.Judge(leaks.read_rules(located(settings)), ids or ())
     return leaks.report(judge, classes, ids, other_ids)
 
 
@@ -108,7 +128,7 @@ def work(args: argparse.Namespace) -> None:
             "%d of %d classes have no category: only a list of ids finds them", len(without), len(sizes)
         )
     classes = [(landmark_id, categories.get(landmark_id, ""), n) for landmark_id, n in sizes.items()]
-    report = find_leaks(args, classes)
+    report = find_leaks(args, settings.leaks, classes)
     report |= compare(report, settings.leaks)
     tell(report)
     leaking = {leak["landmark_id"] for leak in report["classes"]}
@@ -131,7 +151,7 @@ def work(args: argparse.Namespace) -> None:
     jsonl.write_json(args.leaks, report)
     whole = {name: value for name, value in counts.items() if isinstance(value, int)}
     log.info("%s: %s", settings.photos, whole)
-    named = (args.clean, args.categories, args.leak_subjects, args.leak_ids, args.leak_other_ids)
+    named = (args.clean, args.categories, args.leak_ids, args.leak_other_ids)
     provenance.write_stage(
         args.record,
         stage="plan_photos",
@@ -150,7 +170,6 @@ def main(argv=None) -> int:
     parser.add_argument("--settings", required=True, help="expected counts, least size of classes, as JSON")
     parser.add_argument("--clean", type=Path, required=True, help="classes and their photographs, CSV")
     parser.add_argument("--categories", type=Path, help="category of every class, CSV")
-    parser.add_argument("--leak-subjects", type=Path, help="what benchmarks ask for, YAML")
     parser.add_argument("--leak-ids", type=Path, help="supplied list of classes that leak")
     parser.add_argument("--leak-other-ids", type=Path, help="a list that should be contained in what leaks")
     parser.add_argument("--out", type=Path, required=True, help="a row per photograph, Parquet")

@@ -1,7 +1,6 @@
 """Score every pair of a query and a shortlisted photograph by a reranker; a killed job goes on."""
 
 import argparse
-import json
 import logging
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -9,9 +8,10 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from remeasure import cli, options, provenance
+from remeasure import cli, jsonl, options, provenance
 from remeasure.errors import RemeasureError
 from remeasure.files import sha256_file
+from remeasure.instances import first_file, gallery_order
 from remeasure.instances import labels as labels_file
 from remeasure.instances.ames import gallery, pairs, scoring, weights
 from remeasure.instances.ames.gallery import GalleryTokens
@@ -40,22 +40,6 @@ class Opened(NamedTuple):
     """What a logit depends on beside the tokens of the gallery."""
 
 
-def read_first(path: Path) -> tuple[np.ndarray, int]:
-    """Return the ids that a first stage ranks best for every query, and how many photographs it ranks.
-
-    Raises:
-        RemeasureError: no such file, or another form.
-    """
-    import h5py
-
-    try:
-        with h5py.File(path, "r") as store:
-            return np.asarray(store["top_id"][:], dtype=np.int64), int(store.attrs["n_gallery"])
-    except (OSError, KeyError, ValueError, TypeError) as error:
-        reason = " ".join(str(error).split())[:300]
-        raise RemeasureError(f"{path}: not a first stage ({reason}); delete it and rerun") from None
-
-
 def read_wanted(paths: list[Path], labels: Labels, n_gallery: int, settings: Scoring) -> np.ndarray:
     """Return the pairs that reranking of all first stages needs, sorted by gallery.
 
@@ -64,15 +48,14 @@ def read_wanted(paths: list[Path], labels: Labels, n_gallery: int, settings: Sco
     """
     found = []
     for path in paths:
-        order, n = read_first(path)
-        if n != n_gallery or len(order) != len(labels.qimlist):
+        first = first_file.read(path)
+        n, n_queries = first.n_gallery, len(first.top_id)
+        if n != n_gallery or n_queries != len(labels.qimlist):
             raise RemeasureError(
-                f"{path}: ranks {n} photographs for {len(order)} queries, the tokens are of a gallery of "
-                f"{n_gallery} for "
-                f"{len(labels.qimlist)}; distractors are given both as descriptors and as tokens, or not at "
-                "all"
+                f"{path}: ranks {n} photographs for {n_queries} queries, the tokens are of {n_gallery} for "
+                f"{len(labels.qimlist)}; give distractors both as descriptors and as tokens, or not at all"
             )
-        found.append(pairs.union(order, labels, settings.shortlist, n_gallery, path))
+        found.append(pairs.wanted(first, labels, settings.shortlist))
     return pairs.unique(found)
 
 
@@ -87,11 +70,12 @@ def open_all(args: argparse.Namespace, settings: Scoring) -> Opened:
     labels = labels_file.read(args.labels)
     queries = Tokens(args.queries, settings.width)
     pieces = [Tokens(path, settings.width) for path in args.tokens]
-    order = gallery.read_order(args.order) if args.order else None
+    order = gallery_order.read(args.order) if args.order else None
     checkpoint = sha256_file(args.checkpoint)
-    reports = [json.loads(path.read_text()) for path in args.checked]
+    reports = [jsonl.read_json(path, dict[str, Any]) for path in args.checked]
     gallery.check_alike([queries, *pieces], checkpoint, reports)
-    tokens = GalleryTokens(pieces, len(labels.imlist), order, args.order)
+    tokens = GalleryTokens(pieces, labels.imlist, order)
+    queries.check_names(labels.qimlist)
     if (
         len(queries.row) != len(labels.qimlist)
         or len(labels.qimlist) >= _MAX_QUERIES

@@ -49,6 +49,21 @@ def header(name: bytes, size: bytes, kind: bytes = b"0") -> bytes:
     return bytes(block)
 
 
+def hurt(data: bytes, rng: random.Random) -> bytes:
+    """Return data with a few bytes changed, lost or added."""
+    damaged = bytearray(data)
+    for _ in range(rng.randint(1, 6)):
+        place = rng.randrange(len(damaged))
+        match rng.randrange(3):
+            case 0:
+                damaged[place] = rng.randrange(256)
+            case 1:
+                del damaged[place : place + rng.randint(1, 20)]
+            case 2:
+                damaged[place:place] = rng.randbytes(rng.randint(1, 8))
+    return bytes(damaged)
+
+
 class Stage:
     """The script in a folder, with a list of what is wanted."""
 

@@ -9,6 +9,7 @@ import msgspec
 from remeasure import parts, repeats
 from remeasure.catalogue import Catalogue
 from remeasure.errors import RemeasureError, did_you_mean
+from remeasure.files import sha256_file
 from remeasure.instances.settings import Backbone, Gallery, Head, LocalFeatures, PhotoSet, Ranker, Reranker
 from remeasure.models import Model
 from remeasure.settings import Run, Study, StudyRun
@@ -194,7 +195,17 @@ class InstancesPlan:
     def plan_photos(self, run: str, photos: str) -> dict[str, Any]:
         """Settings of ``plan_photos``."""
         found = self.photo_set(run, photos)
-        leaks = msgspec.to_builtins(found.leaks) if found.leaks else None
+        leaks = None
+        if found.leaks:
+            # Of a file of the configuration the content counts, not where the working directory is.
+            path = self.folder.parent / found.leaks.subjects
+            path = path if path.is_file() else Path(found.leaks.subjects)
+            if not path.is_file():
+                raise RemeasureError(
+                    f"{self.folder}/runs/{run}.yaml: photo_sets.{photos}.leaks.subjects: there is no "
+                    f"{found.leaks.subjects}; correct it"
+                )
+            leaks = msgspec.to_builtins(found.leaks) | {"subjects_sha256": sha256_file(path)}
         floors = {
             name: head.min_class for name, head in self.run(run).heads.items() if head.training == photos
         }

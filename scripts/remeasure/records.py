@@ -310,7 +310,7 @@ class Response(Record, kw_only=True):
     trace: Trace | UnsetType = UNSET
     """What a system did; a model that is asked directly has none. Its seconds are those of the first time."""
     placed: Placed | UnsetType = UNSET
-    """What a ranker did, which has no text."""
+    """What a ranker did; its text is the names of the first photographs."""
 
 
 class JournalEntry(Record, kw_only=True):

@@ -87,6 +87,17 @@ def test_shortlists_leave_out_what_a_difficulty_ignores():
         shortlist.shortlist(top[:4], settings["medium"][1], 3, 8)
 
 
+def test_both_shortlists_together_are_as_long_as_the_card_says():
+    """K, and the easy ones among the first K of Medium, in whose places Hard has further ones."""
+    rng = np.random.default_rng(4)
+    labels = rankkit.random_labels(rng, 300, 20, most=40)
+    for query in range(20):
+        settings, top = labels.settings(query), rng.permutation(300)
+        medium = shortlist.shortlist(top, settings["medium"][1], 60, 300).tolist()
+        n_easy = len(set(medium) & set(labels.gnd[query].easy))
+        assert len(shortlist.union(top, settings, 60, 300)) == 60 + n_easy
+
+
 class Files:
     """A benchmark of 12 photographs with two queries, and two pieces of distractors, on disk."""
 
@@ -234,6 +245,22 @@ def test_a_damaged_ranking_is_refused_in_one_line(files, change, says):
     with pytest.raises(RemeasureError, match=says) as told:
         first_file.read(files.folder / "first.h5")
     assert "\n" not in str(told.value)
+
+
+def test_a_virtual_dataset_of_a_missing_file_is_refused(files):
+    """HDF5 gives zeros for what is missing, without a word."""
+    import h5py
+
+    assert files.run() == 0
+    path = files.folder / "first.h5"
+    with h5py.File(path, "r+") as store:
+        shape = store["top_score"].shape
+        del store["top_score"]
+        layout = h5py.VirtualLayout(shape, np.float32)
+        layout[:] = h5py.VirtualSource("gone.h5", "top_score", shape)
+        store.create_virtual_dataset("top_score", layout)
+    with pytest.raises(RemeasureError, match="top_score is no dataset of numbers in this file"):
+        first_file.read(path)
 
 
 def test_a_ranking_that_is_cut_off_or_no_file_at_all_is_refused(files):

@@ -126,6 +126,7 @@ def test_every_grader_names_its_version():
         "ranked_documents@1",
         "judge_rag_answer@1",
         "number_match@1",
+        "placed_photos@1",
     }
 
 

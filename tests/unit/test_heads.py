@@ -156,6 +156,21 @@ def test_the_loss_is_cross_entropy_with_smoothed_labels():
     assert float(right) == pytest.approx(3.2, abs=1e-3)
 
 
+def test_the_loss_and_its_slopes_are_those_of_torchs_cross_entropy():
+    generator = torch.Generator().manual_seed(3)
+    descriptors = torch.randn(5, 4, generator=generator).requires_grad_()
+    classes = torch.randn(7, 4, generator=generator).requires_grad_()
+    labels = torch.tensor([0, 6, 2, 2, 5])
+    ours = arcface.loss(descriptors, classes, labels, margin=0.3, scale=32.0, label_smoothing=0.1)
+    logits = arcface.logits(descriptors, classes, labels, 0.3, 32.0)
+    theirs = torch.nn.functional.cross_entropy(logits, labels, label_smoothing=0.1)
+    assert ours.item() == pytest.approx(theirs.item(), rel=1e-6)
+    for here, there in zip(
+        *(torch.autograd.grad(x, (descriptors, classes)) for x in (ours, theirs)), strict=True
+    ):
+        assert here.numpy() == pytest.approx(there.numpy(), abs=1e-4)
+
+
 def test_cosines_are_of_single_precision_for_half_precision_arguments():
     found = arcface.logits(torch.ones(1, 4).half(), torch.ones(2, 4).half(), torch.tensor([0]), 0.3, 32.0)
     assert found.dtype == torch.float32

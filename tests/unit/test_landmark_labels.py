@@ -5,6 +5,7 @@ import json
 import os
 import pickle
 import pickletools
+import random
 import re
 import zipfile
 from collections import OrderedDict
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 
 import import_labels
+from archivekit import hurt
 from remeasure.errors import RemeasureError
 from remeasure.instances import crops, label_pickle, labels, photo_store
 
@@ -294,6 +296,19 @@ def test_an_array_that_says_another_size_than_it_has_is_refused():
         imported(large)
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_random_damage_of_a_pickle_never_ends_in_a_traceback():
+    rng, n_refused = random.Random(0), 0
+    whole = [pickle.dumps(made, protocol) for made in (RAW, as_arrays()) for protocol in (0, 2, 4)]
+    for _ in range(300):
+        try:
+            imported(hurt(rng.choice(whole), rng))
+        except RemeasureError as error:
+            n_refused += 1
+            assert str(error).isprintable()
+    assert n_refused > 100
+
+
 def test_copies_of_a_large_list_are_counted():
     many = b"(" + b"K\x01" * 20_000 + b"lq\x00"
     copies = (b"cbuiltins\nlist\nh\x00\x85R0") * 100
@@ -351,6 +366,13 @@ def test_an_unpinned_pickle_is_refused_with_its_hash_and_a_pinned_one_is_importe
         "without_medium": 0,
         "without_hard": 0,
     }
+
+
+def test_a_pinned_ground_truth_in_json_must_be_that_one_as_well(tmp_path, capsys):
+    source = written(tmp_path, as_json())
+    assert ran(tmp_path, source, {"photos": "tiny", "labels_sha256": "0" * 64}) == 2
+    assert f"expected {'0' * 64}" in capsys.readouterr().err
+    assert ran(tmp_path, source, {"photos": "tiny"}) == 0
 
 
 def test_another_number_of_photographs_than_expected_is_refused(tmp_path, capsys):

@@ -1,6 +1,7 @@
 """The plan of a training set, and the classes of it that show what the benchmarks ask for."""
 
 import csv
+import hashlib
 import json
 
 import pytest
@@ -110,7 +111,7 @@ CLASSES = [
 
 def test_exclusion_comes_before_the_list_and_the_list_before_names():
     judge = leaks.Judge(small_rules(), ids=(1, 3, 5))
-    found = {number: judge.judge(number, category, n) for number, category, n in CLASSES}
+    found = {number: judge.judge(number, category, n)[0] for number, category, n in CLASSES}
     assert {number: leak and leak.rule for number, leak in found.items()} == {
         1: "id",
         2: "part",
@@ -245,23 +246,24 @@ def test_categories_with_commas_are_read(tmp_path):
 # -- the script ----------------------------------------------------------------------------------------------
 
 
-def ran(tmp_path, settings, *more) -> int:
+def ran(tmp_path, settings, **leaks_told) -> int:
     write(tmp_path / "clean.csv", CLEAN)
     write(tmp_path / "cat.csv", f"landmark_id,category\n7,{HERE}Keble_College\n3,{HERE}X\n")
-    write(
-        tmp_path / "rules.yaml",
-        "subjects:\n  keble: {stems: [keble], city: [oxford], aliases: [keble college]}\n",
-    )
+    rules = "subjects:\n  keble: {stems: [keble], city: [oxford], aliases: [keble college]}\n"
+    write(tmp_path / "rules.yaml", rules)
+    if leaks_told:
+        named = {"subjects": str(tmp_path / "rules.yaml")}
+        named["subjects_sha256"] = hashlib.sha256(rules.encode()).hexdigest()
+        settings = settings | {"leaks": named | leaks_told}
     words = ["--settings", json.dumps(settings), "--clean", tmp_path / "clean.csv"]
     words += ["--categories", tmp_path / "cat.csv", "--out", tmp_path / "plan.parquet"]
     words += ["--counts", tmp_path / "plan.json", "--leaks", tmp_path / "leaks.json"]
-    return plan_photos.main([str(word) for word in (*words, "--record", tmp_path / "record.json", *more)])
+    return plan_photos.main([str(word) for word in (*words, "--record", tmp_path / "record.json")])
 
 
 def test_the_plan_has_a_row_for_every_photograph_and_says_whether_its_class_leaks(tmp_path):
-    told = {"subjects": "rules.yaml", "expected_classes": 2, "expected_photos": 3}
-    settings = {"photos": "tiny", "leaks": told, "min_class": {"decon": 3}, "expected": {"photos": 6}}
-    assert ran(tmp_path, settings, "--leak-subjects", str(tmp_path / "rules.yaml")) == 0
+    settings = {"photos": "tiny", "min_class": {"decon": 3}, "expected": {"photos": 6}}
+    assert ran(tmp_path, settings, expected_classes=2, expected_photos=3) == 0
     plan = gldv2.read_plan(tmp_path / "plan.parquet")
     assert plan["image_id"] == ["0001", "0c0a", "a1aa", "a2b", "bb01", "ff00"]
     assert plan["landmark_id"].tolist() == [7, 7, 12, 12, 7, 3]
@@ -305,3 +307,19 @@ def test_the_types_of_the_plan_are_those_of_the_card(tmp_path):
         "leak": "bool",
         "class_size": "int32",
     }
+
+
+def test_rules_that_were_changed_since_they_were_planned_are_noticed(tmp_path, capsys):
+    assert ran(tmp_path, {"photos": "tiny"}, subjects_sha256="0" * 64) == 2
+    assert "rules.yaml: is missing, or was changed" in capsys.readouterr().err
+
+
+def test_the_plan_names_rules_by_their_content(root):
+    from remeasure.plan import Plan
+
+    told = Plan(root / "config").plan_photos("embedded", "places")["leaks"]
+    text = (root / "config" / "leaks" / "composed.yaml").read_bytes()
+    assert (told["subjects"], told["subjects_sha256"]) == (
+        "config/leaks/composed.yaml",
+        hashlib.sha256(text).hexdigest(),
+    )

@@ -4,6 +4,7 @@ import gzip
 import hashlib
 import io
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import time
 import pytest
 
 import stream_photos
-from archivekit import PHOTOS, Stage, entry, header, tar_of
+from archivekit import PHOTOS, Stage, entry, header, hurt, tar_of
 from loopback_files import Files
 from remeasure import downloads
 from remeasure.errors import RemeasureError
@@ -211,6 +212,21 @@ def test_a_bomb_is_noticed_while_it_is_unpacked(tmp_path):
     assert len(bomb) < 100_000
     with pytest.raises(tar_stream.Damaged, match="a bomb"):
         read_all(tmp_path, bomb)
+
+
+def test_random_damage_of_an_archive_never_ends_in_a_traceback(tmp_path):
+    rng, stream = random.Random(0), io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        archive.addfile(tarfile.TarInfo("d/" * 120 + "é.jpg"))
+    small = {name: data[:700] for name, data in PHOTOS.items()}
+    whole = [tar_of(small), tar_of(small, is_packed=True), stream.getvalue()]
+    n_refused = 0
+    for _ in range(300):
+        try:
+            read_all(tmp_path, hurt(rng.choice(whole), rng))
+        except tar_stream.Damaged:
+            n_refused += 1
+    assert n_refused > 100
 
 
 def test_an_archive_without_any_wanted_photograph_is_told_with_an_example(stage, capsys):

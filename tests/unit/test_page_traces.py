@@ -170,7 +170,8 @@ def test_the_page_of_a_system_from_its_files(tmp_path):
     documents = [Document(uri=f"u{n}", title=f"Title {n}", text="x") for n in range(1, 5)]
     jsonl.write(tmp_path / "documents.jsonl", documents)
     block = {"title": "Answers", "header": ["Bench"], "n_text": 1, "rows": [["Live"]], "anchors": []}
-    (tmp_path / "table.json").write_text(json.dumps({"left_out": "Left out: haiku.", "blocks": [block]}))
+    table = {"left_out": "Left out: haiku.", "blocks": [block], "spread": [block | {"title": "Over seeds"}]}
+    (tmp_path / "table.json").write_text(json.dumps(table))
     argv = ["--settings", json.dumps(SETTINGS), "--items", str(tmp_path / "items.jsonl")]
     for name in ("graded", "responses", "requests"):
         argv += [f"--{name}", str(folder / f"{name}.jsonl")]
@@ -178,7 +179,8 @@ def test_the_page_of_a_system_from_its_files(tmp_path):
     argv += ["--documents", str(tmp_path / "documents.jsonl"), "--table", str(tmp_path / "table.json")]
     assert make_page.main([*argv, "--out", str(tmp_path / "page.html")]) == 0
     text = unescape(re.sub("<[^>]+>", " ", (tmp_path / "page.html").read_text()))
-    for said in ("Left out: haiku.", "Title 1 · u1", "Title 3 · u3", "Same.", "1,500 tokens in", "Live"):
+    titles = ("Title 1 · u1", "Title 3 · u3", "Live", "Over seeds")
+    for said in ("Left out: haiku.", "Same.", "1,500 tokens in", *titles):
         assert said in text
 
 

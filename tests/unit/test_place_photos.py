@@ -11,7 +11,8 @@ import rankkit
 import torchkit
 import want_locals
 from remeasure import jsonl
-from remeasure.instances import evaluation, first_file, ranking
+from remeasure.errors import RemeasureError
+from remeasure.instances import evaluation, first_file, given_ranking, ranking
 from remeasure.instances.first_file import First
 from remeasure.instances.ranking import Gallery, Kept, Source
 from remeasure.records import Item, Response
@@ -235,3 +236,11 @@ def test_a_published_ranking_of_something_else_is_refused(cell, capsys, ids, sco
     assert published(cell, ids, scores) == 2
     said = capsys.readouterr().err.strip().splitlines()[-1]
     assert said.startswith("error: ") and says in said, said
+
+
+def test_ids_that_float32_cannot_tell_apart_are_refused(tmp_path):
+    """From 2^24 on there are whole numbers that float32 does not have."""
+    ids = np.zeros((1, 1), np.float32)
+    with pytest.raises(RemeasureError, match="cannot tell 16777216 photographs apart"):
+        given_ranking.ids_of(ids, 1 << 24, tmp_path / "nn.pkl")
+    assert given_ranking.ids_of(np.float32([[16777214]]), (1 << 24) - 1, tmp_path).tolist() == [[16777214]]

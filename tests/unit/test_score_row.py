@@ -20,7 +20,7 @@ def test_ranks_and_the_first_are_by_score_then_id():
 
 def test_ranks_of_some_are_found_by_id():
     ranks = row(0.2, 0.9, 0.1, 0.5).ranks(np.array([0, 2, 3]))
-    assert ranks.of([3, 0]).tolist() == [2, 1] and ranks.of([]).tolist() == []
+    assert ranks.of([3, 0]).tolist() == [1, 2] and ranks.of([]).tolist() == []
     assert ranks.of([1]).tolist() == []  # was not asked for
 
 

@@ -10,9 +10,9 @@ import torch
 
 import headkit
 import train_head
-from remeasure import torch_file
 from remeasure.instances import torch_module
 from remeasure.instances.heads import checkpoint, model
+from remeasure.instances.heads.vectors import OnDevice, TrainingVectors
 
 SIZES = {100 + number: 3 + number % 4 for number in range(12)} | {7: 2}
 FILES = ("0.safetensors", "0.holdout.safetensors", "0.report.json")
@@ -153,6 +153,19 @@ def test_scales_can_be_drawn(given, trained, tmp_path):
     )
 
 
+def test_vectors_that_lie_on_a_device_are_those_of_the_files(given):
+    """What a GPU does with vectors that fit into its memory, done on the processor."""
+    vectors = TrainingVectors(given["--cls"], headkit.WIDTH)
+    rows, scales = np.array([55, 0, 27, 28, 0]), np.array([0, 1, 1, 0, 0])
+    read, moved = OnDevice(vectors, "cpu"), OnDevice(vectors, "cpu")
+    moved._all = moved._moved()
+    assert moved._all.dtype == torch.float16 and tuple(moved._all.shape) == (56, 2, 12)
+    for drawn in (None, scales):
+        assert torch.equal(read.batch(rows, drawn), moved.batch(rows, drawn))
+    plain = np.concatenate([h5py.File(path)["cls"][:] for path in given["--cls"]])[rows, scales]
+    assert read.batch(rows, scales).numpy() == pytest.approx(plain.astype(np.float32), abs=1e-3)
+
+
 def test_weights_that_are_there_are_not_trained(given, trained, tmp_path):
     head = model.build(12, 16, 8)
     model.load(head, model.read(trained / "0.safetensors", 12, 16, 8)[0])
@@ -274,7 +287,3 @@ def test_a_rate_that_is_too_high_is_one_line(given, tmp_path, capsys):
     assert run(given, tmp_path, learning_rate=1e20) == 2
     said = capsys.readouterr().err.splitlines()[-1]
     assert "the loss of epoch" in said and "lower learning_rate of head standard" in said
-
-
-def test_no_pickle_is_read_by_the_reader_of_weights():
-    assert torch_file.TorchFile is model.torch_file.TorchFile

@@ -5,7 +5,6 @@ on at its first missing block and ends with the same bytes.
 """
 
 import logging
-import shutil
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,13 +13,12 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from remeasure import jsonl
 from remeasure.errors import RemeasureError
-from remeasure.files import atomic_open, sha256_bytes
 from remeasure.instances import vectors_file
 from remeasure.instances.decode import STATUSES, UNDECODABLE, Decoded
+from remeasure.instances.kept_blocks import KeptBlocks
 from remeasure.instances.pieces import Piece
-from remeasure.instances.vectors_file import ABOUT, NAME, Column, Rows
+from remeasure.instances.vectors_file import ABOUT, NAME, Column
 from remeasure.looking import in_order
 from remeasure.progress import Progress
 
@@ -203,43 +201,6 @@ def _block(
     return made
 
 
-class Blocks:
-    """Finished blocks of a piece, beside the file that they become.
-
-    Args:
-        out: that file.
-        identity: what decides their content; what was made with another one is thrown away.
-    """
-
-    def __init__(self, out: Path, identity: Mapping[str, Any]) -> None:
-        self.folder = out.with_name(f"{out.name}.blocks")
-        self._digest = sha256_bytes(jsonl.encode(identity))
-        note = self.folder / "identity"
-        if not note.is_file() or note.read_text(encoding="utf-8") != self._digest:
-            shutil.rmtree(self.folder, ignore_errors=True)
-            with atomic_open(note) as stream:
-                stream.write(self._digest)
-
-    def path(self, start: int) -> Path:
-        """Return where the block lies that begins at a row."""
-        return self.folder / f"{start:09}.h5"
-
-    def get(self, start: int, n: int) -> Rows | None:
-        """Return a finished block; null where there is none of that length."""
-        if not self.path(start).is_file():
-            return None
-        try:
-            rows = Rows(self.path(start))
-        except RemeasureError as error:
-            log.warning("%s; this block is made again", error)
-            return None
-        return rows if len(rows) == n else None
-
-    def forget(self) -> None:
-        """Take all blocks away."""
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-
 def describe(
     piece: Piece,
     describer: Describer,
@@ -268,14 +229,14 @@ def describe(
         RemeasureError: a photograph cannot be read, or its vectors are zero or not finite.
     """
     size = describer.block_rows
-    blocks = Blocks(out, {ABOUT: about, NAME: piece.names, ROW: piece.rows.tolist(), "block_rows": size})
+    blocks = KeptBlocks(out, {ABOUT: about, NAME: piece.names, ROW: piece.rows.tolist(), "block_rows": size})
     spans = [(start, min(start + size, len(piece))) for start in range(0, len(piece), size)]
     missing = [span for span in spans if blocks.get(span[0], span[1] - span[0]) is None]
     n_kept = len(piece) - sum(stop - start for start, stop in missing)
     if n_kept:
         log.info("%s: %d of %d photographs are described already", piece.name, n_kept, len(piece))
     progress = Progress(log, f"{piece.name} photographs", len(piece) - n_kept)
-    with ThreadPoolExecutor(threads) as pool:
+    with ThreadPoolExecutor(max(1, threads)) as pool:
         try:
             wanted = (i for start, stop in missing for i in range(start, stop))
             prepare: Callable[[int], _Photo] = lambda i: _prepare(describer, piece, rule, i)  # noqa: E731
@@ -293,7 +254,7 @@ def describe(
 def _join(
     piece: Piece,
     describer: Describer,
-    blocks: Blocks,
+    blocks: KeptBlocks,
     spans: Sequence[tuple[int, int]],
     out: Path,
     about: Mapping[str, Any],

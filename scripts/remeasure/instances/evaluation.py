@@ -9,6 +9,7 @@ Source:
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
 import numpy as np
@@ -94,17 +95,22 @@ def labelled_ids(settings: Settings) -> np.ndarray:
     return np.fromiter(sorted(found), np.int64, len(found))
 
 
-def rank_rows(scores: np.ndarray, ids: Sequence[np.ndarray]) -> list[Ranks]:
+def rank_rows(scores: np.ndarray, ids: Sequence[np.ndarray], n_threads: int = 1) -> list[Ranks]:
     """Find where labelled photographs stand for several queries.
 
     Args:
         scores: float32 [nq, n].
         ids: of every query the labelled ids, int64, ascending.
+        n_threads: queries at the same time.
 
     Raises:
         RemeasureError: a score is NaN or infinite, or an id is not in the gallery.
     """
-    return [ScoreRow(row).ranks(found) for row, found in zip(scores, ids, strict=True)]
+    pairs = list(zip(scores, ids, strict=True))
+    if n_threads == 1:
+        return [ScoreRow(row).ranks(found) for row, found in pairs]
+    with ThreadPoolExecutor(n_threads) as pool:
+        return list(pool.map(lambda pair: ScoreRow(pair[0]).ranks(pair[1]), pairs))
 
 
 def positions_of(ranks: Ranks, settings: Settings, *, default: bool = False) -> dict[str, np.ndarray]:

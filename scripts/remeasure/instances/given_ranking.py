@@ -44,7 +44,7 @@ def read(path: Path, labels: Labels, kept: int, *, may_be_cut: bool = False) -> 
             f"{path}: ranks {n_listed} photographs, the gallery has {n_gallery}; tables score whole "
             "rankings: give the complete file, or --truncate to score what is there"
         )
-    scores, ids = tensor[0].astype(np.float32), _ids(tensor[1], n_gallery, path)
+    scores, ids = tensor[0].astype(np.float32), ids_of(tensor[1], n_gallery, path)
     if not np.isfinite(scores).all():
         raise _wrong(path, "has a similarity that is not finite")
     labelled = tuple(_ranks(ids[q], scores[q], labels.labelled(q)) for q in range(n_queries))
@@ -57,8 +57,17 @@ def _wrong(path: Path, reason: str) -> RemeasureError:
     return RemeasureError(f"{path}: {reason}; give the published ranking of this benchmark")
 
 
-def _ids(found: np.ndarray, n_gallery: int, path: Path) -> np.ndarray:
-    """Return ids as int64 [nq, m], each once per query."""
+def ids_of(found: np.ndarray, n_gallery: int, path: Path) -> np.ndarray:
+    """Return ids as int64 [nq, m].
+
+    Args:
+        found: [nq, m], of any type.
+        n_gallery: photographs that there are.
+        path: for messages.
+
+    Raises:
+        RemeasureError: one is no whole number below ``n_gallery``, or stands twice for a query.
+    """
     if n_gallery >= _EXACT and found.dtype.kind == "f":
         raise _wrong(path, f"has ids as {found.dtype}, which cannot tell {n_gallery} photographs apart")
     numbers = found.astype(np.float64)

@@ -176,14 +176,20 @@ class Judge:
     def _denied(self, line: str, subject: Mapping[str, Any]) -> str | None:
         return next((text for one, text in (*subject["deny"], *self._deny) if one in line), None)
 
-    def judge(self, landmark_id: int, category: str, n_images: int) -> Leak | None:
-        """Return why a class leaks, or by which rule (``deny``) it does not although it would; else null."""
+    def judge(self, landmark_id: int, category: str, n_images: int) -> tuple[Leak | None, bool]:
+        """Judge a class.
+
+        Returns:
+            Why it leaks, or by which rule (``deny``) it does not although it has such a name, else null; and
+            whether it would leak by its name alone.
+        """
         match = self.match(category)
-        if landmark_id in self._ids and (match is None or match.rule != "deny"):
+        by_name = match is not None and match.rule != "deny"
+        if landmark_id in self._ids and (match is None or by_name):
             match = _Match("id", match.subject if match else "", match.alias if match else "")
         if match is None:
-            return None
-        return Leak(
+            return None, False
+        leak = Leak(
             landmark_id=landmark_id,
             category=category,
             n_images=n_images,
@@ -192,11 +198,7 @@ class Judge:
             alias=match.alias or None,
             reviewed=landmark_id in self._reviewed,
         )
-
-    def matches_by_name(self, category: str) -> bool:
-        """Return whether a class would leak without any list."""
-        match = self.match(category)
-        return match is not None and match.rule != "deny"
+        return leak, by_name
 
 
 def _longest_first(names: Sequence[str]) -> list[tuple[str, str]]:
@@ -257,10 +259,10 @@ def report(
     known: set[int] = set()
     for landmark_id, category, n_images in classes:
         known.add(landmark_id)
-        found = judge.judge(landmark_id, category, n_images)
+        found, is_by_name = judge.judge(landmark_id, category, n_images)
         if found is not None:
             (denied if found.rule == "deny" else leaks).append(found)
-        if judge.matches_by_name(category):
+        if is_by_name:
             by_name.add(landmark_id)
     leaking = {leak.landmark_id for leak in leaks}
     told: dict[str, Any] = {

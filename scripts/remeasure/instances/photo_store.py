@@ -72,6 +72,10 @@ class Photos:
                 f"{self.source}: {image_tree.printable(path)} {error}; copy it again"
             ) from None
 
+    def count_missing(self, stems: Iterable[str]) -> int:
+        """Return how many of some stems have no photograph."""
+        return sum(f"{stem}.jpg" not in self._paths for stem in stems)
+
     def check(self, stems: Iterable[str]) -> None:
         """Check that there is a photograph for every stem, without reading any.
 

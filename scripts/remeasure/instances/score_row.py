@@ -8,7 +8,7 @@ Source:
     processor has no fast sort.
 """
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -33,10 +33,13 @@ class Ranks(NamedTuple):
     n_tied: int
     """How many of them have a score that another photograph shares."""
 
-    def of(self, ids: Iterable[int], *, default: bool = False) -> np.ndarray:
-        """Return the ranks of some of them, int64; ids that are not among them are left out."""
-        found = np.isin(self.ids, np.fromiter(ids, np.int64))
-        return (self.rank_default if default else self.rank)[found]
+    def of(self, ids: Sequence[int] | np.ndarray, *, default: bool = False) -> np.ndarray:
+        """Return the ranks of some of them in their order, int64; ids that are not known are left out."""
+        wanted = np.asarray(ids, dtype=np.int64)
+        places = np.searchsorted(self.ids, wanted)
+        inside = places < len(self.ids)
+        inside[inside] = self.ids[places[inside]] == wanted[inside]
+        return (self.rank_default if default else self.rank)[places[inside]]
 
 
 class ScoreRow:
@@ -61,7 +64,8 @@ class ScoreRow:
                 "expected a finite number; look for NaN or overflow in the descriptors and make them again"
             )
         self.low, self.high = low, high
-        n_bins = min(max(_FEWEST_BINS, 1 << (len(scores) - 1).bit_length()), _MOST_BINS)
+        # About four scores per bin; more bins take longer to count up than they save.
+        n_bins = min(max(_FEWEST_BINS, 1 << (len(scores) // 4).bit_length()), _MOST_BINS)
         self._bins = _in_bins(scores, np.float32(low), np.float32(high), n_bins)
         self._counts = np.bincount(self._bins, minlength=n_bins)
         self._above = len(scores) - np.cumsum(self._counts)
@@ -124,7 +128,7 @@ class ScoreRow:
 
 
 def _in_bins(scores: np.ndarray, low: np.float32, high: np.float32, n_bins: int) -> np.ndarray:
-    """Return the bin of every score, int64 [n], 0 to ``n_bins`` - 1.
+    """Return the bin of every score, uint16 [n], 0 to ``n_bins`` - 1.
 
     Subtracting, multiplying and cutting off keep the order of any two numbers, however they round: a score of
     a higher bin is higher, and only scores of one bin need to be compared.
@@ -133,7 +137,7 @@ def _in_bins(scores: np.ndarray, low: np.float32, high: np.float32, n_bins: int)
         scale = np.float32(n_bins - 1) / (high - low)
     # All are equal, or so near or far from each other that their differences cannot be told in float32.
     if not np.isfinite(scale) or scale == 0:
-        return np.zeros(len(scores), np.int64)
+        return np.zeros(len(scores), np.uint16)
     found = np.subtract(scores, low, dtype=np.float32)
     np.multiply(found, scale, out=found)
-    return np.minimum(found, np.float32(n_bins - 1), out=found).astype(np.int64)
+    return np.minimum(found, np.float32(n_bins - 1), out=found).astype(np.uint16)

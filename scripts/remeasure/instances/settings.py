@@ -69,7 +69,7 @@ class PhotoSet(Settings, kw_only=True):
     labels: str | None = None
     """Of a benchmark: its ground truth, the published pickle or JSON of our own form."""
     labels_sha256: str | None = None
-    """SHA-256 of a published pickle that is no pinned source; without it the pickle is not read."""
+    """SHA-256 of the ground truth, if it is no pinned source; a pickle without it is not read."""
     archives: Archives | None = None
     """Of the other two."""
     list: str | None = None

@@ -101,7 +101,9 @@ def positions(placed: Placed) -> str:
     """Return the ranks of the positives per difficulty, from 1, junk left out; and ties."""
     lines = []
     for name in DIFFICULTIES:
-        n, at = placed.n_positives.get(name, 0), placed.positions.get(name, ())
+        if name not in placed.positions:  # not reranked
+            continue
+        n, at = placed.n_positives.get(name, 0), placed.positions[name]
         lines.append(f"<dt>{name}</dt><dd>{_ranks(at, n)}</dd>")
     if placed.n_tied:
         lines.append(f"<dt>ties</dt><dd>{placed.n_tied:,} labelled photographs share a score</dd>")

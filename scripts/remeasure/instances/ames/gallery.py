@@ -1,52 +1,14 @@
 """The tokens of a gallery by the ids that rankings use: the benchmark's rows, then distractors in order."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 
-from remeasure import jsonl
 from remeasure.errors import RemeasureError
+from remeasure.instances.ames.layouts import GIVEN
 from remeasure.instances.ames.tokens import Tokens
-
-
-class _Shard(msgspec.Struct):
-    name: str
-    rows: int
-    start: int
-
-
-class Order(msgspec.Struct):
-    """What is read of ``order.json``."""
-
-    n: int
-    shards: list[_Shard]
-
-
-def read_order(path: Path) -> Order:
-    """Read the canonical order of distractors.
-
-    Raises:
-        RemeasureError: missing, of another form, or shards that do not follow each other.
-    """
-    try:
-        found = msgspec.json.decode(Path(path).read_bytes(), type=Order)
-    except OSError as error:
-        raise jsonl.unreadable(path, error) from None
-    except msgspec.MsgspecError as error:
-        raise RemeasureError(f"{path}: not an order of distractors: {error}; delete it and rerun") from None
-    place = 0
-    for shard in found.shards:
-        if shard.start != place or shard.rows < 0:
-            raise RemeasureError(
-                f"{path}: {shard.name[:80]} starts at {shard.start}, expected {place}; delete it and rerun"
-            )
-        place += shard.rows
-    if place != found.n:
-        raise RemeasureError(f"{path}: n is {found.n}, its shards have {place} rows; delete it and rerun")
-    return found
+from remeasure.instances.gallery_order import Order
 
 
 class GalleryTokens:
@@ -54,29 +16,27 @@ class GalleryTokens:
 
     Args:
         pieces: of the benchmark first, then of distractors, in order.
-        n_benchmark: photographs in the benchmark's gallery.
+        names: of the benchmark's gallery.
         order: of the distractors; null: there are none.
-        place: of the order, for messages.
 
     Raises:
-        RemeasureError: pieces that do not fit the order, or a row beyond what a piece has.
+        RemeasureError: pieces that do not fit the order or the names, or a row beyond what a piece has.
     """
 
-    def __init__(
-        self, pieces: Sequence[Tokens], n_benchmark: int, order: Order | None, place: object
-    ) -> None:
-        starts, sizes = [0], [n_benchmark]
-        if order is not None:
-            starts += [n_benchmark + shard.start for shard in order.shards]
-            sizes += [shard.rows for shard in order.shards]
-        if len(pieces) != len(starts):
+    def __init__(self, pieces: Sequence[Tokens], names: Sequence[str], order: Order | None) -> None:
+        shards = order.shards if order else ()
+        starts = [0, *(len(names) + shard.start for shard in shards)]
+        sizes = [len(names), *(shard.rows for shard in shards)]
+        found, expected = [piece.path.stem for piece in pieces[1:]], [shard.name for shard in shards]
+        if found != expected:
             raise RemeasureError(
-                f"{place}: names {len(starts) - 1} pieces of distractors, and there are tokens of "
-                f"{len(pieces) - 1}; "
+                f"tokens of distractors: {', '.join(found) or 'none'}, expected "
+                f"{', '.join(expected) or 'none'}; "
                 "descriptors and local descriptors belong together: give both of every piece, or neither"
             )
+        pieces[0].check_names(names)
         self._pieces = pieces
-        self.n = n_benchmark + (order.n if order else 0)
+        self.n = len(names) + (order.n if order else 0)
         ids, owners, places = [], [], []
         for number, (piece, start, size) in enumerate(zip(pieces, starts, sizes, strict=True)):
             if len(piece.row) and piece.row[-1] >= size:
@@ -98,10 +58,9 @@ class GalleryTokens:
         missing = wanted[~np.isin(wanted, self._ids)]
         if len(missing):
             raise RemeasureError(
-                f"{self._pieces[0].path.parent}: no tokens of photograph {missing[0]} of the gallery of "
-                f"{self.n}, which is "
-                f"shortlisted (and {len(missing) - 1} more); make local descriptors of it: rerun want_locals "
-                "and what follows"
+                f"{self._pieces[-1].path.parent}: no tokens of photograph {missing[0]} of the gallery of "
+                f"{self.n}, "
+                f"which is shortlisted, nor of {len(missing) - 1} more; rerun want_locals and what follows"
             )
 
     def take(self, ids: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -135,14 +94,10 @@ def check_alike(pieces: Sequence[Tokens], checkpoint_sha256: str, checked: Seque
             raise piece.refused("its tokens were made by another checkpoint")
     known = {str(piece.about.get("extractor")) for piece in pieces}
     agree = bool(checked) and all(report.get("ok") is True for report in checked)
-    if len(known) > 1 and not (agree and len(known - {_GIVEN}) == 1):
+    if len(known) > 1 and not (agree and len(known - {GIVEN}) == 1):
         paths = ", ".join(str(piece.path) for piece in pieces[:3])
         raise RemeasureError(
             f"{paths}: local descriptors of {len(known)} extractors ({', '.join(sorted(known))[:300]}); "
-            "ranking by both "
-            "loses far more than either gains: use one for all, or compare them first "
-            "(local_features.checked)"
+            "mixing "
+            "them loses more than reranking gains: use one, or compare them first (local_features.checked)"
         )
-
-
-_GIVEN = "given"

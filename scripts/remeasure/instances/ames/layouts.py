@@ -10,7 +10,7 @@ are never read. Padding stands behind all descriptors, so that one count for eac
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,6 +20,8 @@ from remeasure.instances.vectors_file import Rows
 N_ABOUT = 5
 PADDED = 3
 """Which of the numbers about a descriptor says that it is padding."""
+GIVEN = "given"
+"""Extractor of descriptors that somebody else has made."""
 _PUBLISHED = "features"
 
 
@@ -56,10 +58,10 @@ class Locals:
                 len(self._rows),
                 self._rows.columns["descriptor"].row[0],
             )
-            self.extractor: Any = self._rows.about.get("extractor", self._rows.about)
+            self.extractor = self._rows.about.get("extractor", self._rows.about)
         else:
             self.layout, self.n_photos, stored = _published(self.path, dim)
-            self.extractor = {"given": self.layout}
+            self.extractor = GIVEN
         self.n = min(n, stored)
 
     def names(self) -> list[str]:

@@ -22,9 +22,6 @@ from remeasure.instances.ames.weights import Shape, binarises
 if TYPE_CHECKING:
     from torch import Tensor
 
-_HIDDEN_ROWS = 1024
-"""Rows of the feed-forward layer at a time on a CPU: what lies between its two halves stays in its cache."""
-
 
 class Side(NamedTuple):
     """What the first layer's self-attention makes of n photographs of one length."""
@@ -75,7 +72,7 @@ class Ames:
     # -- tokens --------------------------------------------------------------------------------------------
 
     def remap(self, descriptors: "Tensor", gallery: bool) -> "Tensor":
-        """Map local descriptors to tokens.
+        """Map local descriptors to tokens; of a model of 32 bits.
 
         Args:
             descriptors: [..., dim], float32; rows need not be normalised. Of a reranker of bits whose ``dim``
@@ -114,7 +111,7 @@ class Ames:
     # -- pairs ---------------------------------------------------------------------------------------------
 
     def logits(self, one: Side, other: Side) -> "Tensor":
-        """Return logits of n pairs, [n] float32: rows of ``one`` (queries) with rows of ``other`` (gallery)."""
+        """Return logits of n pairs, [n] float32: rows of ``one`` (queries) with those of ``other``."""
         sides, masks = [one.x, other.x], [one.mask, other.mask]
         token = self.tensors["mtc_token"].expand(len(one.x), -1)
         last = self.shape.layers - 1
@@ -129,10 +126,9 @@ class Ames:
             else:
                 token = self._last_look(layer, token, sides, masks)
             token = self._feed_forward(layer, token)
-        at = self.tensors
-        return self._torch.nn.functional.linear(token, at["classifier.weight"], at["classifier.bias"])[
-            :, 0
-        ].float()
+        # As a sum over each row: a product with one column depends on the place in the batch in its last bit.
+        weight, bias = self.tensors["classifier.weight"], self.tensors["classifier.bias"]
+        return (token.float() * weight[0].float()).sum(-1) + bias.float()
 
     def _first_token(self, token: "Tensor", one: Side, other: Side) -> "Tensor":
         _, key, value = self._heads(0, "self_attn", token[:, None])
@@ -228,7 +224,8 @@ class Ames:
     def _merge(self, parts) -> "Tensor":
         """Return the mean over several sets of tokens from the means over each, [n, heads, f]."""
         torch = self._torch
-        shares = torch.softmax(torch.stack([weight for _, weight in parts]), 0)
+        # Along the last axis: along others the last bit depends on the place in the batch.
+        shares = torch.softmax(torch.stack([weight for _, weight in parts], -1), -1).unbind(-1)
         return sum(share[..., None] * seen for share, (seen, _) in zip(shares, parts, strict=True))
 
     def _added(self, layer: int, block: str, token: "Tensor", seen: "Tensor", norm: str) -> "Tensor":
@@ -245,11 +242,7 @@ class Ames:
     def _feed_forward(self, layer: int, x: "Tensor") -> "Tensor":
         torch, at, name = self._torch, self.tensors, f"decoder.layers.{layer}."
         linear = torch.nn.functional.linear
-        flat = x.reshape(-1, x.shape[-1])
-        rows = len(flat) if self._trainable or self.device != "cpu" else _HIDDEN_ROWS
-        made = []
-        for part in flat.split(rows):
-            hidden = torch.relu_(linear(part, at[f"{name}linear1.weight"], at[f"{name}linear1.bias"]))
-            made.append(linear(hidden, at[f"{name}linear2.weight"], at[f"{name}linear2.bias"]))
-        made = made[0] if len(made) == 1 else torch.cat(made)
-        return self._norm(x + made.view(x.shape), f"{name}norm3")
+        hidden = torch.relu_(linear(x, at[f"{name}linear1.weight"], at[f"{name}linear1.bias"]))
+        return self._norm(
+            x + linear(hidden, at[f"{name}linear2.weight"], at[f"{name}linear2.bias"]), f"{name}norm3"
+        )

@@ -15,56 +15,32 @@ import numpy as np
 
 from remeasure.errors import RemeasureError
 from remeasure.files import atomic_path
+from remeasure.instances.first_file import First
 from remeasure.instances.labels import Labels
+from remeasure.instances.shortlist import union
 
 KEY = b"scored_by"
-RERANKED = ("medium", "hard")
-"""Settings whose rankings are reranked; easy is not."""
 
 
-def shortlist(order: np.ndarray, ignored: np.ndarray, n: int) -> np.ndarray:
-    """Return the first n of a ranking once what is ignored has been moved behind all others.
-
-    Args:
-        order: ids, best first.
-        ignored: ids; they count for nothing and are not reranked.
-        n: how many; fewer where there are no more that count.
-    """
-    return order[~np.isin(order, ignored)][:n]
-
-
-def union(orders: np.ndarray, labels: Labels, n: int, n_gallery: int, place: object) -> np.ndarray:
+def wanted(first: First, labels: Labels, n: int) -> np.ndarray:
     """Return all pairs that reranking of one first stage needs.
 
     Args:
-        orders: ids of the gallery for every query, best first, [nq, m].
+        first: the ranking.
         labels: of the benchmark.
         n: size of a shortlist.
-        n_gallery: photographs in the gallery.
-        place: of the ranking, for messages.
 
     Returns:
         [p, 2] int64: query, gallery; sorted, each once.
 
     Raises:
-        RemeasureError: the ranking is too short to give a shortlist.
+        RemeasureError: too little of the ranking was kept.
     """
     found = []
-    for query, order in enumerate(orders):
-        for name in RERANKED:
-            ignored = labels.settings(query)[name][1]
-            listed = shortlist(order, ignored, n)
-            if len(listed) < min(n, n_gallery - len(ignored)):
-                raise RemeasureError(
-                    f"{place}: query {query}: {len(order)} ids give {len(listed)} that are not ignored by "
-                    f"{name}, "
-                    f"{min(n, n_gallery - len(ignored))} are needed; delete it and rerun the first stage"
-                )
-            found.append(listed)
-    rows = [
-        np.unique(np.concatenate(found[i : i + len(RERANKED)])) for i in range(0, len(found), len(RERANKED))
-    ]
-    return np.concatenate([np.stack([np.full(len(row), query), row], 1) for query, row in enumerate(rows)])
+    for query, top in enumerate(first.top_id):
+        ids = union(top, labels.settings(query), n, first.n_listed)
+        found.append(np.stack([np.full(len(ids), query), ids], 1))
+    return np.concatenate(found)
 
 
 def unique(parts: Iterable[np.ndarray]) -> np.ndarray:

@@ -4,7 +4,7 @@ A file has a row for every photograph: ``tok`` [n, T, width], float16 (the reran
 gallery to that anyway; those of queries stay float32), ``n_valid``, ``row`` in the piece and ``name``.
 """
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from remeasure.errors import RemeasureError
 from remeasure.instances import torch_module
-from remeasure.instances.ames.layouts import Block, Locals
+from remeasure.instances.ames.layouts import GIVEN, Block, Locals
 from remeasure.instances.ames.model import Ames
 from remeasure.instances.vectors_file import NAME, Column, Rows, as_names, writing
 
@@ -95,6 +95,20 @@ class Tokens:
         """Return the error that says what is wrong with the file."""
         return RemeasureError(f"{self.path}: {reason}; delete it and rerun the target that writes it")
 
+    def check_names(self, names: Sequence[str]) -> None:
+        """Refuse rows that are other photographs than the benchmark's; rows of published files have no names.
+
+        Raises:
+            RemeasureError: a row beyond the last name, or another name.
+        """
+        if len(self.row) and self.row[-1] >= len(names):
+            raise self.refused(f"row {self.row[-1]}, and there are {len(names)} photographs in labels.json")
+        if self.about.get("extractor") == GIVEN:
+            return
+        for row, name in zip(self.row.tolist(), self.rows.names(), strict=True):
+            if name != names[row]:
+                raise self.refused(f"row {row} is {name!r}, labels.json has {names[row]!r} there")
+
     def take(self, places: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the first n tokens of photographs by their place in the file, and how many are no padding.
 
@@ -120,11 +134,3 @@ class Tokens:
                 "reranked"
             )
         return found, n_valid
-
-    def blocks(
-        self, places: np.ndarray, n: int, at_once: int
-    ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """Yield (places, tokens, n_valid) of some photographs in pieces; errors as of ``take``."""
-        for start in range(0, len(places), at_once):
-            here = places[start : start + at_once]
-            yield here, *self.take(here, n)

@@ -1,8 +1,8 @@
 """What turns a photograph into one vector per scale; a module for every kind of network."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol, runtime_checkable
 
 import msgspec
 import numpy as np
@@ -32,9 +32,24 @@ class Told(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 NEEDED: dict[str, tuple[str, ...]] = {
     "dinov2": ("model",),
     "efficientnet-lite0": ("model",),
-    "fusion-embedding": ("model", "package"),
+    "fusion-embedding": ("model",),
 }
 """The files of every backend, by option of the script."""
+OPTIONAL: dict[str, tuple[str, ...]] = {"fusion-embedding": ("package",)}
+"""Files that some have: the released package's modules, where they are not in the model's folder."""
+
+
+N_COMPARED = 3
+"""Photographs by which a backbone is compared with its released package."""
+
+
+@runtime_checkable
+class Gated(Describer, Protocol):
+    """A backbone that a released package must agree with before anything is described."""
+
+    def check_released(self, pictures: Sequence[np.ndarray]) -> float:
+        """Return the largest difference of a number; raises ``RemeasureError`` where it is too large."""
+        ...
 
 
 def column(told: Told) -> Column:
@@ -73,4 +88,5 @@ def open_backbone(
         return Dinov2(told, files["model"], threads)
     from remeasure.instances.backbones.fusion import FusionEmbedding
 
-    return FusionEmbedding(told, files["model"], files["package"], threads, instruction)
+    package = files.get("package", files["model"])
+    return FusionEmbedding(told, files["model"], package, threads, instruction)

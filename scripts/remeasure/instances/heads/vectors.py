@@ -15,7 +15,7 @@ from remeasure.instances.vectors_file import Rows
 if TYPE_CHECKING:
     from torch import Tensor
 
-_ON_DEVICE = 0.4
+_ON_DEVICE = 0.5
 """Share of a GPU's free memory that vectors may take; the logits of a batch need the rest."""
 _PLAN = ("image_id", "landmark_id", "leak")
 
@@ -121,13 +121,23 @@ class OnDevice:
         self.n_scales = vectors.n_scales
         self._all: Tensor | None = None
         if device != "cpu" and self._fits():
-            parts = [np.array(rows.array("cls")) for rows in vectors.files]
-            self._all = self._torch.cat([self._torch.from_numpy(part).to(device) for part in parts])
+            self._all = self._moved()
 
     def _fits(self) -> bool:
         n_bytes = sum(rows.array("cls").nbytes for rows in self._vectors.files)
-        # The parts and their union are there at the same time.
-        return 2 * n_bytes <= 2 * _ON_DEVICE * self._torch.cuda.mem_get_info()[0]
+        return n_bytes <= _ON_DEVICE * self._torch.cuda.mem_get_info()[0]
+
+    def _moved(self) -> "Tensor":
+        """Return all vectors on the device, in the type of their files, moved block by block."""
+        files, torch = self._vectors.files, self._torch
+        kind = torch.from_numpy(files[0].array("cls")[:0].copy()).dtype
+        shape = (len(self._vectors), *files[0].columns["cls"].row)
+        found, begin = torch.empty(shape, dtype=kind, device=self._device), 0
+        for rows in files:
+            for _, block in rows.blocks("cls"):
+                found[begin : begin + len(block)] = torch.from_numpy(block)
+                begin += len(block)
+        return found
 
     def batch(self, rows: np.ndarray, scales: np.ndarray | None) -> "Tensor":
         """Return float32 [n, width] of length 1: the mean over scales, or of each row the scale drawn."""
