@@ -7,9 +7,9 @@ The published module is not part of this repository; its place is given:
 
 Both score the same pairs, with as many tokens of both sides as the published evaluation takes. The published
 evaluation scores the shortlist of each difficulty by itself, ours each pair of their union once: seconds per
-pair are multiplied by the pairs of each, which are counted on labels of the real sizes. Other work may share the
-cores: CPU seconds of one thread are compared, wall seconds stand beside them. Ends with 1 if ours is slower than
-it may be, or a logit differs.
+pair are multiplied by the pairs of each, which are counted on labels of the real sizes. Other work may share
+the cores: CPU seconds of one thread are compared, wall seconds stand beside them. Ends with 1 if ours is
+slower than it may be, or a logit differs.
 """
 
 import argparse
