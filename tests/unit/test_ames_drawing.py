@@ -54,7 +54,7 @@ def test_main_axes_are_those_of_the_spread():
 
 
 def test_scores_become_logits():
-    # Eight of ten with score 1 are of one class, two of ten with score 0: logits are +-log(4), less a penalty.
+    # Eight of ten with score 1 are of one class, two of ten with score 0: +-log(4), less a penalty.
     scores = np.repeat([1.0, 0.0], 10)
     same = np.array([1] * 8 + [0] * 2 + [1] * 2 + [0] * 8, np.float32)
     factor, offset = starting.calibrated(scores, same)
