@@ -46,9 +46,7 @@ class Cell:
         jsonl.write(self.files["--items"], items)
 
     def first(self, undecoded=()) -> First:
-        source = Source(
-            None, np.eye(N_OWN + N_OTHERS, dtype=np.float32), np.array(undecoded, dtype=np.int64)
-        )
+        source = Source(None, np.eye(N_OWN + N_OTHERS, dtype=np.float32), np.array(undecoded, dtype=np.int64))
         kept = Kept(8, [self.labels.labelled(query) for query in range(2)])
         return ranking.first_stage(self.scores, Gallery([source]), kept)
 

@@ -77,7 +77,7 @@ def test_a_cut_list_is_a_reading_of_its_own():
 def test_a_list_is_cut_before_what_is_ignored_is_taken_out():
     """A list of junk, positive, other: the second positive, third of those that count, is the fourth of all.
 
-    As in the AMES authors' evaluator with a list of the nearest ones: one of two positives, at the first place.
+    As in the AMES authors' evaluator with a list of the nearest: one of two positives, at the first place.
     """
     n = {"easy": 0, "medium": 2, "hard": 0}
     found = graded({"truncate": 3}, n_positives=n, positions={"medium": (0, 2)}, ignored={"medium": (0, 7)})

@@ -78,7 +78,9 @@ class PlacedPhotos:
             "precision_at_k": "published: divided by the last positive's place where that is before k; "
             "strict: by k",
         }
-        return rules | ({"truncated": f"the first {cut} of the first stage, ignored ones among them"} if cut else {})
+        if cut:
+            rules["truncated"] = f"the first {cut} of the first stage, ignored ones among them"
+        return rules
 
     def unit_of(self, item: Item) -> str:
         """Return the unit that an item belongs to: itself."""
