@@ -10,9 +10,10 @@ import numpy as np
 from remeasure import cli, jsonl, options, provenance
 from remeasure.errors import RemeasureError
 from remeasure.instances.ames import training, weights
+from remeasure.instances.ames.drawing import Photos
 from remeasure.instances.ames.layouts import Locals
 from remeasure.instances.ames.settings import Training
-from remeasure.instances.ames.training import Photos, Trained
+from remeasure.instances.ames.training import Trained
 
 log = logging.getLogger("remeasure.train_reranker")
 _AT_ONCE = 256
@@ -65,20 +66,23 @@ def report(trained: Trained, settings: Training, photos: Photos) -> dict:
     """Return what people want to know about the training, ready for JSON."""
     before, after = trained.checks[0], trained.checks[trained.chosen]
     numbers = (
-        f"pairs of held-out classes: accuracy {before.accuracy:.3f} before, {after.accuracy:.3f} after; "
-        f"AUC {before.auc:.3f} before, {after.auc:.3f} after"
+        f"accuracy on pairs of held-out classes {before.accuracy:.3f} before, {after.accuracy:.3f} after; "
+        "AUC "
+        f"{before.auc:.3f} before, {after.auc:.3f} after, {trained.auc_of_means:.3f} by mean descriptors "
+        "alone"
     )
-    unused = f"no step told held-out pairs apart better than the start (AUC {before.auc:.3f})"
     return {
-        "outcome": f"step {after.step} is used: {numbers}" if trained.chosen else unused,
-        "criterion": "highest AUC on pairs of held-out classes, then earliest step",
-        "helps": after.auc > 0.5 and trained.chosen > 0,
+        "outcome": f"step {after.step} is used: {numbers}",
+        "criterion": "lowest loss on pairs of held-out classes, then earliest step; step 0 is a plain "
+        "matcher",
+        "helps": after.auc > trained.auc_of_means,
         "chosen_step": after.step,
         "accuracy_before": before.accuracy,
         "accuracy_after": after.accuracy,
         "auc_before": before.auc,
         "auc_after": after.auc,
-        "n_held_out_pairs": trained.n_pairs,
+        "auc_of_mean_descriptors": trained.auc_of_means,
+        "n_held_out_pairs": training.N_HELD_OUT_PAIRS,
         "n_photographs": len(photos.classes),
         "n_classes": len(np.unique(photos.classes)),
         "n_parameters": settings.n_parameters(),

@@ -210,8 +210,10 @@ def spread(values: Sequence[float]) -> Spread | None:
     n = len(values)
     if not n:
         return None
+    if min(values) == max(values):  # not the rounding of their mean
+        return Spread(n, values[0], 0.0 if n > 1 else None, values[0], values[0])
     mean = math.fsum(values) / n
-    sd = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (n - 1)) if n > 1 else None
+    sd = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (n - 1))
     return Spread(n, mean, sd, min(values), max(values))
 
 

@@ -7,22 +7,23 @@ gallery in ``galleries/<gallery>/``, heads and rerankers beside them.
 from collections.abc import Callable
 from typing import Any
 
-from remeasure import repeats
+from remeasure import lineage, repeats
 from remeasure.instances.settings import PIECES, Ranker
 from remeasure.needs import Needs
 from remeasure.plan import Plan
-
-
-def _ancient(path: str) -> Any:
-    from snakemake.io import ancient
-
-    return ancient(path) if path.startswith("results/sources/") else path
 
 
 class InstanceFiles:
     """Input functions of the rules about photographs, over one plan."""
 
     plan: Plan
+
+    def _raw(self, path: str) -> Any:
+        """Mark a source of fixed content as ancient; what a rule of ours makes may be made again."""
+        from snakemake.io import ancient
+
+        is_fixed = path.startswith("results/sources/") and not lineage.is_made(self.plan, path)
+        return ancient(path) if is_fixed else path
 
     # -- what is asked of a machine ------------------------------------------------------------------------
 
@@ -38,15 +39,15 @@ class InstanceFiles:
 
     def labels_source(self, wildcards) -> Any:
         """The ground truth as it comes."""
-        return _ancient(self.plan.photo_set(wildcards.run, wildcards.photos).labels)
+        return self._raw(self.plan.photo_set(wildcards.run, wildcards.photos).labels)
 
     def classes(self, wildcards) -> dict[str, Any]:
         """The files that list the classes of a training set, and lists of classes that leak."""
         found = self.plan.photo_set(wildcards.run, wildcards.photos)
-        named = {name: _ancient(path) for name, path in found.classes.items()}
+        named = {name: self._raw(path) for name, path in found.classes.items()}
         if found.leaks:
             leaks = {"ids": found.leaks.ids, "other_ids": found.leaks.other_ids}
-            named |= {f"leak_{name}": _ancient(path) for name, path in leaks.items() if path}
+            named |= {f"leak_{name}": self._raw(path) for name, path in leaks.items() if path}
         return named
 
     def streamed(self, wildcards) -> dict[str, Any]:
@@ -56,13 +57,13 @@ class InstanceFiles:
         named: dict[str, Any] = {"archives": self._archives(run, photos, wildcards.piece)}
         if found.role == "training":
             return named | {"plan": f"results/{run}/photos/{photos}/plan.parquet"}
-        return named | {"list": _ancient(found.list)}
+        return named | {"list": self._raw(found.list)}
 
     def _archives(self, run: str, photos: str, piece: str) -> list[Any]:
         """The archives of a part that lie in a folder, with their checksums; none where they are fetched."""
         archives = self.plan.photo_set(run, photos).archives
         assert archives is not None, photos
-        return [_ancient(path) for path in archives.paths(piece)]
+        return [self._raw(path) for path in archives.paths(piece)]
 
     def photo_shards(self, wildcards, name: str) -> list[str]:
         """One file of every part of a set."""
@@ -72,7 +73,7 @@ class InstanceFiles:
     def order(self, wildcards) -> dict[str, Any]:
         """Index files of all parts and, of distractors, the list that they must agree with."""
         found = self.plan.photo_set(wildcards.run, wildcards.photos)
-        listed = {"list": _ancient(found.list)} if found.list else {}
+        listed = {"list": self._raw(found.list)} if found.list else {}
         return {"indexes": self.photo_shards(wildcards, "index.parquet")} | listed
 
     def pictures_of(self, wildcards) -> dict[str, Any]:
@@ -80,7 +81,7 @@ class InstanceFiles:
         run, photos, piece = wildcards.run, wildcards.photos, wildcards.piece
         found, here = self.plan.photo_set(run, photos), f"results/{run}/photos/{photos}"
         if found.role == "benchmark":
-            return {"pictures": _ancient(found.photos), "labels": f"{here}/labels.json"}
+            return {"pictures": self._raw(found.photos), "labels": f"{here}/labels.json"}
         return {"shard": f"{here}/shards/{piece}.tar", "index": f"{here}/shards/{piece}.index.parquet"}
 
     def cls(self, wildcards) -> dict[str, Any]:
@@ -90,17 +91,16 @@ class InstanceFiles:
         if given:
             # What its rows are called: of a benchmark its labels say it, of others the file itself.
             pictures = self.pictures_of(wildcards)
-            return {"given": _ancient(given)} | {k: v for k, v in pictures.items() if k == "labels"}
+            return {"given": self._raw(given)} | {k: v for k, v in pictures.items() if k == "labels"}
         waits = self._projection(wildcards, "cls", wildcards.backbone)
-        return (
-            waits | self.pictures_of(wildcards) | {name: _ancient(path) for name, path in found.files.items()}
-        )
+        files = {name: self._raw(path) for name, path in found.files.items()}
+        return waits | self.pictures_of(wildcards) | files
 
     def locals(self, wildcards) -> dict[str, Any]:
         """What local descriptors are made from; of distractors those that are wanted."""
         run, photos, local = wildcards.run, wildcards.photos, wildcards.local
         found = self.plan.local_features(run, local)
-        named = self.pictures_of(wildcards) | {name: _ancient(path) for name, path in found.files.items()}
+        named = self.pictures_of(wildcards) | {name: self._raw(path) for name, path in found.files.items()}
         named |= self._projection(wildcards, "locals", local)
         if self.plan.photo_set(run, photos).role == "distractors":
             named["wanted"] = f"results/{run}/photos/{photos}/wanted.parquet"
@@ -129,9 +129,9 @@ class InstanceFiles:
         """What local descriptors are compared with, and what they are made from."""
         found = self.plan.local_features(wildcards.run, wildcards.local)
         here = self.plan.photo_set(wildcards.run, wildcards.photos)
-        named = {"pictures": _ancient(here.photos), "published": _ancient(found.checked[wildcards.photos])}
+        named = {"pictures": self._raw(here.photos), "published": self._raw(found.checked[wildcards.photos])}
         labels = f"results/{wildcards.run}/photos/{wildcards.photos}/labels.json"
-        return named | {"labels": labels} | {name: _ancient(path) for name, path in found.files.items()}
+        return named | {"labels": labels} | {name: self._raw(path) for name, path in found.files.items()}
 
     def tokens(self, wildcards) -> dict[str, Any]:
         """What tokens are made from: local descriptors, ours or published, and the reranker's weights."""
@@ -140,7 +140,7 @@ class InstanceFiles:
         given = self.plan.local_features(run, name).given.get(f"{photos}/{piece}")
         ours = f"results/{run}/photos/{photos}/locals/{name}/{piece}.h5"
         return {
-            "locals": _ancient(given) if given else ours,
+            "locals": self._raw(given) if given else ours,
             "checkpoint": self.checkpoint(run, wildcards.reranker),
         }
 
@@ -150,7 +150,7 @@ class InstanceFiles:
 
     def checkpoint_source(self, wildcards) -> Any:
         """The published weights of a reranker."""
-        return _ancient(self.plan.reranker(wildcards.run, wildcards.reranker).files["checkpoint"])
+        return self._raw(self.plan.reranker(wildcards.run, wildcards.reranker).files["checkpoint"])
 
     def reranker_training(self, wildcards) -> dict[str, Any]:
         """Classes and local descriptors that a reranker is trained on."""
@@ -167,10 +167,10 @@ class InstanceFiles:
         found, name = self.plan.photo_set(run, photos), self.plan.audit_backbone(run, photos)
         here = f"results/{run}/photos/{photos}"
         pieces = {"queries": "queries", "whole": "whole", "gallery": "1of1"}
-        named = {"labels": f"{here}/labels.json", "pictures": _ancient(found.photos)}
+        named = {"labels": f"{here}/labels.json", "pictures": self._raw(found.photos)}
         named |= {option: f"{here}/cls/{name}/{piece}.h5" for option, piece in pieces.items()}
-        weights = {option: _ancient(path) for option, path in self.plan.backbone(run, name).files.items()}
-        return named | weights | {option: _ancient(path) for option, path in found.anchor.items()}
+        weights = {option: self._raw(path) for option, path in self.plan.backbone(run, name).files.items()}
+        return named | weights | {option: self._raw(path) for option, path in found.anchor.items()}
 
     # -- heads ---------------------------------------------------------------------------------------------
 
@@ -184,7 +184,7 @@ class InstanceFiles:
             "cls": [f"{here}/cls/{found.backbone}/{piece}.h5" for piece in pieces],
         }
         if found.files:
-            named = {"weights": _ancient(found.files["weights"])}
+            named = {"weights": self._raw(found.files["weights"])}
         sets = dict.fromkeys(self.plan.gallery(run, name).photos for name in self.plan.measured_on(found))
         return named | {
             "labels": [f"results/{run}/photos/{name}/labels.json" for name in sets],
@@ -238,7 +238,7 @@ class InstanceFiles:
         )
         assert ranker is not None, model
         here = f"results/{wildcards.run}/photos/{found.photos}"
-        source = _ancient(ranker.first_stage[wildcards.gallery])
+        source = self._raw(ranker.first_stage[wildcards.gallery])
         return {"ranking": source, "labels": f"{here}/labels.json", "audit": f"{here}/audit.json"}
 
     def wanted(self, wildcards) -> dict[str, Any]:
@@ -328,7 +328,7 @@ class InstanceFiles:
         )
         named = [self.plan.gallery_of(wildcards.run, *place) for place in found]
         sets = [self.plan.gallery(wildcards.run, name).photos for name in named if name]
-        return [_ancient(self.plan.photo_set(wildcards.run, name).photos) for name in sets]
+        return [self._raw(self.plan.photo_set(wildcards.run, name).photos) for name in sets]
 
     def ranker_of(self, run: str, model: str) -> Ranker | None:
         """How a reader ranks; null where it is asked."""

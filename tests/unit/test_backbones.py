@@ -1,4 +1,7 @@
 import json
+import subprocess
+import sys
+import time
 
 import numpy as np
 import pytest
@@ -194,3 +197,30 @@ def test_photographs_are_of_a_benchmark_or_of_a_shard(tmp_path, files, sources, 
     code = ran(extract_cls, BACKBONE, "1of1", files, sources, tmp_path / "g.h5", "--shard", "x.tar")
     assert code == 2
     assert "give --pictures and --labels of a benchmark, or --shard and --index" in capsys.readouterr().err
+
+
+@pytest.mark.models
+@pytest.mark.slow
+def test_a_job_that_was_killed_goes_on_with_the_same_bytes(tmp_path, sources):
+    gallery = {f"g{i}": jpeg(48, 32, seed=i) for i in range(700)}
+    pictures, labels = map(str, benchmark(tmp_path / "b", gallery, {"q": jpeg()}))
+
+    def words(out):
+        given = ["--settings", json.dumps(BACKBONE), "--piece", "1of1", "--pictures", pictures]
+        given += ["--labels", labels, "--model", str(model_of(sources)), "--threads", "1"]
+        return [*given, "--out", str(out), "--record", str(out.with_suffix(".json"))]
+
+    assert extract_cls.main(words(tmp_path / "whole.h5")) == 0
+    blocks = tmp_path / "killed.h5.blocks"
+    job = subprocess.Popen([sys.executable, extract_cls.__file__, *words(tmp_path / "killed.h5")])
+    begin = time.monotonic()
+    while not (blocks / "000000000.h5").exists() and time.monotonic() - begin < 60:
+        time.sleep(0.02)
+    job.kill()
+    job.wait()
+    assert not (tmp_path / "killed.h5").exists()
+    kept = {path.name: path.stat().st_mtime_ns for path in blocks.glob("*.h5")}
+    assert kept
+    assert extract_cls.main(words(tmp_path / "killed.h5")) == 0
+    assert (tmp_path / "killed.h5").read_bytes() == (tmp_path / "whole.h5").read_bytes()
+    assert not blocks.exists()

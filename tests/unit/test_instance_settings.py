@@ -44,6 +44,10 @@ def written(config: Path, text: str) -> Plan:
             "heads: {standard: {select_on: building}}",
             "gallery 'building' is not defined (did you mean 'buildings'?)",
         ),
+        (
+            "heads: {standard: {report_on: [objects-views]}}",
+            "gallery 'objects-views' has distractors, and a head is measured without",
+        ),
         ("rerankers: {ames-small: {training: null}}", "give either files: {checkpoint: …} or training"),
         ("galleries: {buildings-views: {distractors: places}}", "'places' is a set of role training"),
         ("models: {semantic: {ranker: {backbone: null}}}", "give a head, a backbone or a first_stage"),
@@ -79,6 +83,16 @@ def test_a_bench_without_a_gallery_is_left_out(config):
     text = f"studies:\n  landmarks:\n    gallery_of_bench: {only}\n"
     found = {cell.bench for cell in written(config, text).cells_of("landmarks", "mine")}
     assert "roxford5k" in found
+
+
+def test_a_head_is_given_every_photo_set_once_in_the_order_of_its_settings(config):
+    head = "heads: {standard: {select_on: objects, report_on: [walls, buildings]}}"
+    plan = written(config, f"galleries: {{walls: {{photos: buildings}}}}\n{head}")
+    told = plan.train_head("mine", "standard", "0")
+    assert told["photos_of"] == {"objects": "objects", "walls": "buildings", "buildings": "buildings"}
+    files = Wiring(plan).head_training(SimpleNamespace(run="mine", head="standard", seed="0"))
+    assert files["labels"] == [f"results/mine/photos/{name}/labels.json" for name in ("objects", "buildings")]
+    assert all(len(files[name]) == 2 for name in ("audits", "gallery_cls", "query_cls"))
 
 
 def test_archives_go_to_parts_in_order_and_all_of_them():

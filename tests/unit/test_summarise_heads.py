@@ -53,6 +53,8 @@ def test_spread_has_the_sample_standard_deviation():
     assert stats.spread([2.0, 4.0, 9.0]) == (3, 5.0, pytest.approx(13**0.5), 2.0, 9.0)
     assert stats.spread([2.0]) == (1, 2.0, None, 2.0, 2.0)
     assert stats.spread([]) is None
+    # 0.8934044176323257 three times is 2.680213252896977 and a third of that another number.
+    assert stats.spread([0.8934044176323257] * 3)[1:3] == (0.8934044176323257, 0.0)
 
 
 def test_heads_are_summarised_over_seeds_and_compared_seed_by_seed(tmp_path):
@@ -70,6 +72,8 @@ def test_heads_are_summarised_over_seeds_and_compared_seed_by_seed(tmp_path):
     assert (differ["mean"], differ["sd"]) == (pytest.approx(0.125), pytest.approx(0.035355339))
     row = of(found["rows"], head="standard", seed=2, selection="published")
     assert (row["rows"], row["classes"], row["best_epoch"]) == (54, 12, 0)
+    assert {row["selection"] for row in found["rows"] + found["differences"]} == {"published"}
+    assert of(found["spread"], head="decon", selection="backbone")["mean"] == 0.5
     assert row["map"] == {"walls": {"medium": 0.9}}
 
 

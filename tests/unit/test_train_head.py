@@ -10,7 +10,6 @@ import torch
 
 import headkit
 import train_head
-from remeasure import torch_file
 from remeasure.instances import torch_module
 from remeasure.instances.heads import checkpoint, model
 from remeasure.instances.heads.vectors import OnDevice, TrainingVectors
@@ -288,7 +287,3 @@ def test_a_rate_that_is_too_high_is_one_line(given, tmp_path, capsys):
     assert run(given, tmp_path, learning_rate=1e20) == 2
     said = capsys.readouterr().err.splitlines()[-1]
     assert "the loss of epoch" in said and "lower learning_rate of head standard" in said
-
-
-def test_no_pickle_is_read_by_the_reader_of_weights():
-    assert torch_file.TorchFile is model.torch_file.TorchFile

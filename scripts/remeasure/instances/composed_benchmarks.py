@@ -3,12 +3,8 @@
 import random
 
 import msgspec
-from PIL import Image
 
 from remeasure.instances import composing, warping
-
-HARD = ("part", "aside", "dark", "coarse")
-"""Views that are hard to recognise: a small part, tilted and from far aside, in the dark, tiny as JPEG 10."""
 
 
 class Benchmark(msgspec.Struct):
@@ -94,7 +90,7 @@ def _add_gallery(
     """Add what is to be found: plain views, hard ones, and parts that show too little."""
     found = settings.benchmarks[name]
     files = found.scenes[scene]
-    kinds = ["easy", "easy", *([] if scene in found.without_hard else HARD), "junk"]
+    kinds = ["easy", "easy", *([] if scene in found.without_hard else warping.HARD), "junk"]
     roles: dict[str, list[str]] = {"easy": [], "hard": [], "junk": []}
     for number, kind in enumerate(kinds, start=3):
         stem = f"{scene}_{number:06d}"
@@ -102,27 +98,10 @@ def _add_gallery(
         as_it_is = number == 3 and len(files) == 2
         picture = camera.photo(files[-1])
         if not as_it_is:
-            picture = _seen(picture, kind, camera.dice(f"{name}/{stem}"))
+            picture = warping.seen(picture, kind, camera.dice(f"{name}/{stem}"))
         form = found.odd.get(scene) if number == 3 else None
         bench.photos[stem] = camera.encoded(picture, form, quality=10 if kind == "coarse" else None)
         bench.scene_of[stem] = scene
-        role = "hard" if kind in HARD or (kind == "easy" and scene in found.without_easy) else kind
+        role = "hard" if kind in warping.HARD or (kind == "easy" and scene in found.without_easy) else kind
         roles[role].append(stem)
     bench.roles[scene] = roles
-
-
-def _seen(picture: Image.Image, kind: str, dice: random.Random) -> Image.Image:
-    """Return a view of a scene of one kind."""
-    match kind:
-        case "part":
-            return warping.cropped(picture, dice.uniform(0.14, 0.24), dice)
-        case "aside":
-            tilted = warping.tilted(picture, dice.choice((-1, 1)) * dice.uniform(25, 45))
-            return warping.slanted(tilted, 0.42, dice)
-        case "dark":
-            return warping.grained(warping.lit(picture, 0.18), 10, dice)
-        case "coarse":
-            return warping.lit(warping.fitted(picture, 48), 1.5)
-        case "junk":
-            return warping.cropped(picture, 0.05, dice)
-    return warping.MILD.of(picture, dice)

@@ -165,7 +165,7 @@ class Photographer:
         self._settings = settings
         # Twice the final size: crops of a part still have pixels to show.
         self._photos = {
-            name: warping.fitted(decoded(data, name), 3 * settings.side_px) for name, data in photos.items()
+            name: warping.fitted(decoded(data, name), 2 * settings.side_px) for name, data in photos.items()
         }
         self._panoramas = {name: np.asarray(decoded(data, name)) for name, data in panoramas.items()}
 

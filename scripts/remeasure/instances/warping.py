@@ -50,7 +50,7 @@ def slanted(picture: Image.Image, strength: float, dice: random.Random) -> Image
         for x, y in corners
     ]
     return picture.transform(
-        picture.size, Image.Transform.PERSPECTIVE, _projection(corners, moved), Image.Resampling.BICUBIC
+        picture.size, Image.Transform.PERSPECTIVE, _projection(corners, moved), Image.Resampling.BILINEAR
     )
 
 
@@ -70,7 +70,7 @@ def lit(picture: Image.Image, factor: float) -> Image.Image:
 
 def tilted(picture: Image.Image, degrees: float) -> Image.Image:
     """Return the middle of a picture, turned, with nothing in it that the picture does not show."""
-    turned = picture.rotate(degrees, Image.Resampling.BICUBIC)
+    turned = picture.rotate(degrees, Image.Resampling.BILINEAR)
     # The largest part of the same shape that fits into the turned picture.
     angle = math.radians(abs(degrees))
     width, height = picture.size
@@ -119,6 +119,28 @@ class Another:
 
 MILD = Another(area_share=(0.8, 0.95), slant=0.06, light=(0.85, 1.15))
 VARIED = Another(area_share=(0.25, 1.0), slant=0.25, light=(0.15, 1.5), tilt_degrees=30)
+
+
+HARD = ("part", "aside", "dark", "coarse")
+"""Views that are hard to recognise: a small part, tilted and from far aside, in the dark, tiny."""
+
+
+def seen(picture: Image.Image, kind: str, dice: random.Random) -> Image.Image:
+    """Return a view of one kind: one of ``HARD``, ``junk`` (too small a part), ``easy`` or ``varied``."""
+    match kind:
+        case "part":
+            return cropped(picture, dice.uniform(0.14, 0.24), dice)
+        case "aside":
+            return slanted(tilted(picture, dice.choice((-1, 1)) * dice.uniform(25, 45)), 0.42, dice)
+        case "dark":
+            return grained(lit(picture, 0.18), 10, dice)
+        case "coarse":
+            return lit(fitted(picture, 48), 1.5)
+        case "junk":
+            return cropped(picture, 0.05, dice)
+        case "varied":
+            return VARIED.of(picture, dice)
+    return MILD.of(picture, dice)
 
 
 def turned_tag(picture: Image.Image, quality: int) -> bytes:

@@ -122,7 +122,9 @@ def _work(trace: Trace) -> Shown:
 
 
 def is_list_of_hits(response: Response) -> bool:
-    """Say whether an answer is only the uris of its hits, which stand in a box of their own."""
+    """Say whether an answer is only names of what was found, which is shown in another way beside it."""
+    if response.placed is not UNSET:
+        return True
     if response.trace is UNSET or not response.trace.found:
         return False
     named = {hit.uri for hit in response.trace.found}

@@ -1,4 +1,4 @@
-"""Training of a small reranker: pairs of photographs of one class, and of classes that look alike."""
+"""Training of a small reranker on pairs of photographs."""
 
 from typing import NamedTuple
 
@@ -6,29 +6,21 @@ import numpy as np
 
 from remeasure.errors import RemeasureError
 from remeasure.instances import torch_module
+from remeasure.instances.ames import drawing, starting
+from remeasure.instances.ames.drawing import Drawn, Pairs, Photos
 from remeasure.instances.ames.model import Ames
 from remeasure.instances.ames.settings import Training
-from remeasure.instances.ames.weights import Shape
 
-HELD_OUT_SHARE = 0.2
-"""Share of classes that are never trained on; the report is about them."""
-N_HELD_OUT_PAIRS = 400
-N_CHECKS = 8
+N_HELD_OUT_PAIRS = 300
+N_CHECKS = 4
 """How often training stops to look at pairs of classes that were held out."""
-N_ALIKE = 8
-"""The other photograph of a pair of two classes is one of so many that look most alike, not any."""
+N_SEEN = 500
+"""From so many photographs the main axes of descriptors are taken."""
+N_CALIBRATING = 256
 WEIGHT_DECAY, CLIP = 0.01, 1.0
-
-
-class Photos(NamedTuple):
-    """Photographs with classes."""
-
-    descriptors: np.ndarray
-    """[n, T, dim] float16, zero in padding."""
-    n_valid: np.ndarray
-    """[n], at least 1."""
-    classes: np.ndarray
-    """[n] int64."""
+WARM_UP = 0.1
+"""Share of the steps in which the learning rate rises; then it falls along a cosine."""
+_AT_ONCE = 32
 
 
 class Check(NamedTuple):
@@ -38,8 +30,9 @@ class Check(NamedTuple):
     accuracy: float
     """Share of pairs whose logit has the right sign; half of the pairs are of one class."""
     auc: float
-    """Probability that a pair of one class has a higher logit than one of two; the choice is by this."""
+    """Probability that a pair of one class has a higher logit than one of two."""
     loss: float
+    """Mean cross-entropy; the choice is by this, since fused scores use the size of logits too."""
 
 
 class Trained(NamedTuple):
@@ -49,103 +42,20 @@ class Trained(NamedTuple):
     checks: list[Check]
     chosen: int
     """Which of the checks; 0 is the start."""
-    n_pairs: int
-    """Held-out pairs."""
-
-
-def initial(shape: Shape, seed: int) -> dict[str, np.ndarray]:
-    """Return weights to begin with: small normal numbers, norms that change nothing.
-
-    Source:
-        The published module: truncated normal numbers of deviation 0.02, biases 0, uniform numbers of Glorot
-        in the attention's first maps.
-    """
-    draw = np.random.default_rng(seed)
-    found = {}
-    for name, size in shape.tensors().items():
-        if name.endswith("in_proj_weight"):
-            bound = float(np.sqrt(6 / sum(size)))
-            made = draw.uniform(-bound, bound, size)
-        elif len(size) == 1 and name.endswith("weight"):
-            made = np.ones(size)
-        elif name.endswith("bias"):
-            made = np.zeros(size)
-        else:
-            made = np.clip(draw.normal(0, 0.02, size), -2, 2)
-        found[name] = made.astype(np.float32)
-    return found
-
-
-def alike(photos: Photos) -> np.ndarray:
-    """Return for each photograph the k of other classes whose mean descriptors are closest, [n, k]."""
-    x = photos.descriptors.astype(np.float32)
-    x /= np.maximum(np.linalg.norm(x, axis=-1, keepdims=True), 1e-12)
-    mean = x.sum(axis=1)
-    mean /= np.maximum(np.linalg.norm(mean, axis=-1, keepdims=True), 1e-12)
-    close = mean @ mean.T
-    close[photos.classes[:, None] == photos.classes] = -np.inf
-    k = min(N_ALIKE, int((close > -np.inf).sum(axis=1).min()))
-    return np.argsort(-close, axis=1, kind="stable")[:, :k]
-
-
-class Pairs:
-    """Draws pairs of photographs, half of them of one class.
-
-    Raises:
-        RemeasureError: too few classes with two photographs.
-    """
-
-    def __init__(self, photos: Photos, seed: int, place: object) -> None:
-        self._photos, self._draw = photos, np.random.default_rng(seed)
-        classes, sizes = np.unique(photos.classes, return_counts=True)
-        self._classes = classes[sizes > 1]
-        if len(self._classes) < 2:
-            raise RemeasureError(
-                f"{place}: {len(self._classes)} classes with two photographs that have local descriptors; at "
-                "least 2 are "
-                "needed on each side of the hold-out: give more classes"
-            )
-        self._of = {name: np.flatnonzero(photos.classes == name) for name in self._classes.tolist()}
-        self._alike = alike(photos)
-
-    def draw(self, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return rows of one side, of the other, and whether they are of one class (float32), each [n]."""
-        one, other, same = [], [], []
-        for number in range(n):
-            name = int(self._draw.choice(self._classes))
-            first, second = self._draw.choice(self._of[name], 2, replace=False)
-            if number % 2:
-                second = self._draw.choice(self._alike[first])
-            one.append(first)
-            other.append(second)
-            same.append(1 - number % 2)
-        return np.array(one), np.array(other), np.array(same, np.float32)
-
-
-def split(photos: Photos, seed: int) -> tuple[Photos, Photos]:
-    """Return photographs of the classes to train on, and of those that are held out."""
-    classes = np.unique(photos.classes)
-    n_held = max(2, round(HELD_OUT_SHARE * len(classes)))
-    held = np.random.default_rng([seed, 1]).permutation(classes)[:n_held]
-    chosen = np.isin(photos.classes, held)
-    return Photos(*(part[~chosen] for part in photos)), Photos(*(part[chosen] for part in photos))
-
-
-def auc(scores: np.ndarray, same: np.ndarray) -> float:
-    """Return the probability that a pair of one class scores higher than one of two; ties count half."""
-    high, low = scores[same > 0], scores[same == 0]
-    ordered = np.sort(low)
-    below = np.searchsorted(ordered, high, "left") + np.searchsorted(ordered, high, "right")
-    return float(below.mean() / (2 * len(low)))
+    auc_of_means: float
+    """What the cosine of mean descriptors reaches on the same pairs."""
 
 
 class _Trainer:
-    def __init__(self, settings: Training) -> None:
+    def __init__(self, settings: Training, photos: Photos) -> None:
         torch = torch_module.load()
         torch.set_num_threads(1)
         torch.manual_seed(settings.seed)
         self._torch, self._settings = torch, settings
-        self.model = Ames(initial(settings, settings.seed), settings, trainable=True)
+        begin = starting.matcher(
+            settings, drawing.some_descriptors(photos, N_SEEN, settings.seed), settings.seed
+        )
+        self.model = Ames(begin, settings, trainable=True)
         self._optimiser = torch.optim.AdamW(
             list(self.model.tensors.values()), lr=settings.learning_rate, weight_decay=WEIGHT_DECAY
         )
@@ -162,16 +72,32 @@ class _Trainer:
         """Return the logits of pairs of rows."""
         return self.model.logits(self._side(photos, one, False), self._side(photos, other, True))
 
+    def scores(self, photos: Photos, one: np.ndarray, other: np.ndarray) -> np.ndarray:
+        """Return the logits of pairs of rows as numbers, without gradients."""
+        with self._torch.no_grad():
+            parts = [
+                self.logits(photos, one[start : start + _AT_ONCE], other[start : start + _AT_ONCE]).numpy()
+                for start in range(0, len(one), _AT_ONCE)
+            ]
+        return np.concatenate(parts)
+
+    def calibrate(self, photos: Photos, drawn: Drawn) -> None:
+        """Scale the last layer so that its numbers are logits of some pairs, before anything is trained."""
+        factor, offset = starting.calibrated(self.scores(photos, drawn.one, drawn.other), drawn.same)
+        with self._torch.no_grad():
+            self.model.tensors["classifier.weight"] *= factor
+            self.model.tensors["classifier.bias"] += offset
+
     def step(self, number: int, photos: Photos, pairs: Pairs) -> float:
         """Learn from one batch; return its loss."""
         torch, settings = self._torch, self._settings
         share = (number + 1) / settings.steps
-        warm = min(1.0, share * 10)
+        warm = min(1.0, share / WARM_UP)
         for group in self._optimiser.param_groups:
             group["lr"] = settings.learning_rate * warm * 0.5 * (1 + np.cos(np.pi * share))
-        one, other, same = pairs.draw(settings.batch)
+        drawn = pairs.draw(settings.batch)
         loss = torch.nn.functional.binary_cross_entropy_with_logits(
-            self.logits(photos, one, other), torch.from_numpy(same)
+            self.logits(photos, drawn.one, drawn.other), torch.from_numpy(drawn.same)
         )
         self._optimiser.zero_grad()
         loss.backward()
@@ -179,18 +105,12 @@ class _Trainer:
         self._optimiser.step()
         return float(loss.detach())
 
-    def check(self, step: int, photos: Photos, drawn: tuple[np.ndarray, np.ndarray, np.ndarray]) -> Check:
+    def check(self, step: int, photos: Photos, drawn: Drawn) -> Check:
         """Return how well pairs are told apart now."""
-        torch = self._torch
-        one, other, same = drawn
-        with torch.no_grad():
-            parts = [
-                self.logits(photos, one[start : start + 32], other[start : start + 32]).numpy()
-                for start in range(0, len(one), 32)
-            ]
-        scores = np.concatenate(parts)
+        scores, same = self.scores(photos, drawn.one, drawn.other), drawn.same
         loss = np.mean(np.logaddexp(0, scores) - same * scores)
-        return Check(step, float(np.mean((scores > 0) == (same > 0))), auc(scores, same), float(loss))
+        right = float(np.mean((scores > 0) == (same > 0)))
+        return Check(step, right, drawing.auc(scores, same), float(loss))
 
     def weights(self) -> dict[str, np.ndarray]:
         """Return a copy of the weights."""
@@ -210,10 +130,11 @@ def train(photos: Photos, settings: Training, place: object) -> Trained:
     Raises:
         RemeasureError: too few classes, or a loss that is not finite.
     """
-    trained_on, held = split(photos, settings.seed)
+    trained_on, held = drawing.split(photos, settings.seed)
     drawn = Pairs(held, settings.seed + 1, place).draw(N_HELD_OUT_PAIRS)
     pairs = Pairs(trained_on, settings.seed, place)
-    trainer = _Trainer(settings)
+    trainer = _Trainer(settings, trained_on)
+    trainer.calibrate(trained_on, Pairs(trained_on, settings.seed + 2, place).draw(N_CALIBRATING))
     checks, best = [trainer.check(0, held, drawn)], trainer.weights()
     at = {round(settings.steps * (i + 1) / N_CHECKS) for i in range(N_CHECKS)}
     for number in range(settings.steps):
@@ -225,7 +146,9 @@ def train(photos: Photos, settings: Training, place: object) -> Trained:
             )
         if number + 1 in at:
             checks.append(trainer.check(number + 1, held, drawn))
-            if checks[-1].auc > max(check.auc for check in checks[:-1]):
+            if checks[-1].loss < min(check.loss for check in checks[:-1]):
                 best = trainer.weights()
-    chosen = max(range(len(checks)), key=lambda i: (checks[i].auc, -i))
-    return Trained(best, checks, chosen, len(drawn[0]))
+    chosen = min(range(len(checks)), key=lambda i: (checks[i].loss, i))
+    mean = drawing.means(held)
+    plain = drawing.auc((mean[drawn.one] * mean[drawn.other]).sum(axis=1), drawn.same)
+    return Trained(best, checks, chosen, plain)

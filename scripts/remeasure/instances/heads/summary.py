@@ -14,6 +14,9 @@ from msgspec import Struct
 from remeasure import stats
 from remeasure.errors import RemeasureError
 
+ALONE = "backbone"
+"""Numbers of a report that are of the backbone without a head: no seed and no protocol changes them."""
+
 
 class Report(Struct, frozen=True, kw_only=True):
     """What is read of a head's report; the rest is passed over."""
@@ -65,6 +68,7 @@ def rows(heads: dict[str, dict[int, Report]]) -> list[dict[str, Any]]:
         for head, seeds in heads.items()
         for seed, report in sorted(seeds.items())
         for way in _ways([report])
+        if way != ALONE
     ]
 
 
@@ -107,6 +111,8 @@ def differences(heads: dict[str, dict[int, Report]]) -> list[dict[str, Any]]:
         if not shared:
             continue
         for way, gallery, difficulty in _numbers([heads[first][seed] for seed in shared]):
+            if way == ALONE:
+                continue
             values = {}
             for seed in shared:
                 sides = [heads[name][seed].value(way, gallery, difficulty) for name in (first, second)]
