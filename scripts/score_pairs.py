@@ -23,7 +23,7 @@ from remeasure.instances.labels import Labels
 from remeasure.progress import Progress
 
 log = logging.getLogger("remeasure.score_pairs")
-PHOTOS_AT_ONCE = {"cpu": 128, "cuda": 2048}
+PHOTOS_AT_ONCE = {"cpu": 32, "cuda": 2048}
 """Photographs of a block: what is made of them once lies in memory until their pairs are scored."""
 _MAX_QUERIES, _MAX_GALLERY = 1 << 15, 1 << 31
 

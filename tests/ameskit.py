@@ -1,11 +1,15 @@
-"""Rerankers with random weights, a dense second opinion on them, and files of local descriptors and tokens."""
+"""Rerankers with random weights, a dense second opinion on them, and the files of a small gallery."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 
-from remeasure.instances import vectors_file
+import remap_tokens
+from remeasure.instances import first_file, vectors_file
+from remeasure.instances.ames import weights
 from remeasure.instances.ames.weights import Shape
+from remeasure.instances.score_row import Ranks
 
 PUBLISHED = Shape(dim=768, width=128, heads=2, layers=5, ffn=1024)
 SMALL = Shape(dim=16, width=32, heads=2, layers=3, ffn=48)
@@ -14,8 +18,8 @@ SMALL = Shape(dim=16, width=32, heads=2, layers=3, ffn=48)
 def random_weights(shape: Shape, seed: int, binarises: bool = False) -> dict[str, np.ndarray]:
     """Draw weights; numpy's frozen generator gives the same numbers in every version.
 
-    Tensors are drawn in the order of their sorted names: norms' weights 1 + 0.1 z, biases 0.05 z, the token 0.5 z,
-    the others z / sqrt(last axis).
+    Tensors are drawn in the order of their sorted names: norms' weights 1 + 0.1 z, biases 0.05 z, the token
+    0.5 z, the others z / sqrt(last axis).
     """
     draw, found = np.random.RandomState(seed), {}
     for name, size in sorted(shape.tensors(binarises).items()):
@@ -39,7 +43,7 @@ def random_descriptors(n: int, length: int, dim: int, seed: int) -> np.ndarray:
 
 
 def dense_logits(tensors, shape: Shape, one, n_one, other, n_other) -> np.ndarray:
-    """Score pairs as the paper draws it: all tokens in one sequence, masks of what may see what, torch's attention.
+    """Score pairs as the paper draws it: one sequence of all tokens, masks, torch's attention.
 
     Args:
         tensors: weights.
@@ -100,3 +104,75 @@ def dense_logits(tensors, shape: Shape, one, n_one, other, n_other) -> np.ndarra
                 name + "norm3",
             )
         return functional.linear(x[:, 0], at["classifier.weight"], at["classifier.bias"])[:, 0].numpy()
+
+
+SIZES = {"dim": 16, "width": 32, "heads": 2, "layers": 3, "ffn": 48}
+"""Of ``SMALL``, for settings."""
+N_QUERIES, N_BENCHMARK, N_DISTRACTORS, N_TOKENS = 3, 20, (6, 5), 40
+
+
+def remapped(folder: Path, piece: str, source: Path, out: Path) -> int:
+    """Run ``remap_tokens`` on one file; return its exit status."""
+    settings = json.dumps({"name": "small", "n": N_TOKENS} | SIZES)
+    return remap_tokens.main(
+        ["--settings", settings, "--piece", piece, "--locals", str(source)]
+        + ["--checkpoint", str(folder / "weights.safetensors"), "--out", str(out)]
+        + ["--record", str(out.with_suffix(".json"))]
+    )
+
+
+def write_locals(
+    path: Path, names: list[str], n_valid: list[int], seed: int, rows=None, extractor="e"
+) -> Path:
+    """Write random local descriptors as ``extract_locals`` does."""
+    x = random_descriptors(len(names), N_TOKENS, SMALL.dim, seed)
+    x[np.arange(N_TOKENS) >= np.array(n_valid)[:, None]] = 0
+    path.parent.mkdir(parents=True, exist_ok=True)
+    vectors_file.write(
+        path,
+        names,
+        about={"extractor": extractor},
+        descriptor=x.astype(np.float16),
+        n_valid=np.array(n_valid, np.uint16),
+        row=np.arange(len(names)) if rows is None else np.array(rows, np.int64),
+    )
+    return path
+
+
+def write_first(path: Path, n_gallery: int, seed: int) -> Path:
+    """Write a random ranking of a whole gallery."""
+    draw = np.random.RandomState(seed)
+    top = np.array([draw.permutation(n_gallery) for _ in range(N_QUERIES)], np.int64)
+    score = np.tile(np.linspace(1, 0, n_gallery, dtype=np.float32), (N_QUERIES, 1))
+    none = np.empty(0, np.int64)
+    ranks = tuple(Ranks(none, none, none, none.astype(np.float32), 0) for _ in range(N_QUERIES))
+    first_file.write(path, {"": first_file.First(n_gallery, top, score, ranks)}, {})
+    return path
+
+
+def small_gallery(folder: Path) -> Path:
+    """Write everything that ``score_pairs`` reads of a benchmark of 20 photographs and 11 distractors."""
+    folder.mkdir(parents=True, exist_ok=True)
+    weights.write(folder / "weights.safetensors", random_weights(SMALL, 5))
+    names = {"queries": [f"q{i}" for i in range(N_QUERIES)], "1of1": [f"g{i}" for i in range(N_BENCHMARK)]}
+    truths = [
+        {"bbx": [0, 0, 9, 9], "easy": [q], "hard": [q + 3], "junk": [q + 6, q + 9]} for q in range(N_QUERIES)
+    ]
+    labels = {"schema": 1, "dataset": "tiny", "source_sha256": "0" * 64, "gnd": truths}
+    labels |= {"imlist": names["1of1"], "qimlist": names["queries"]}
+    (folder / "labels.json").write_text(json.dumps(labels))
+    shards, start = [], 0
+    for number, n in enumerate(N_DISTRACTORS, 1):
+        piece = f"{number}of2"
+        names[piece] = [f"d{number}/{i}.jpg" for i in range(n)]
+        shards.append({"name": piece, "rows": n, "start": start, "list_sha256": ""})
+        start += n
+    (folder / "order.json").write_text(json.dumps({"n": start, "shards": shards}))
+    for seed, (piece, found) in enumerate(names.items()):
+        counts = [N_TOKENS if i % 4 else 7 + i for i in range(len(found))]
+        source = write_locals(folder / "locals" / f"{piece}.h5", found, counts, seed)
+        assert remapped(folder, piece, source, folder / "tokens" / f"{piece}.h5") == 0
+    write_first(folder / "plain.h5", N_BENCHMARK, 1)
+    write_first(folder / "other.h5", N_BENCHMARK, 2)
+    write_first(folder / "large.h5", N_BENCHMARK + start, 3)
+    return folder

@@ -25,8 +25,8 @@ def logits(model, one, n_one, other, n_other, remapping=None):
 
 
 def test_the_published_reranker_has_so_many_parameters():
-    # Remap 768*128+128 + 256, token 128, five layers of 2*(3*128*128 + 3*128 + 128*128 + 128) + 2*128*1024 + 1024
-    # + 128 + 6*128 = 396,160 each, classifier 129.
+    # Remap 768*128 + 128 and 256, token 128, five layers of 2*(3*128*128 + 3*128 + 128*128 + 128)
+    # + 2*128*1024 + 1024 + 128 + 6*128 = 396,160 each, classifier 129.
     assert PUBLISHED.n_parameters() == 98_432 + 256 + 128 + 5 * 396_160 + 129 == 2_079_745
 
 

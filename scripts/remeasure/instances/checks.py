@@ -4,9 +4,10 @@ from collections.abc import Container
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from remeasure.errors import RemeasureError, did_you_mean
+from remeasure.errors import RemeasureError
 from remeasure.instances.settings import SECTIONS, Ranker
 from remeasure.needs import check_needs
+from remeasure.setting_checks import check_known
 
 if TYPE_CHECKING:
     from remeasure.settings import Run
@@ -14,16 +15,8 @@ if TYPE_CHECKING:
 __all__ = ["SECTIONS", "check_run"]
 
 
-def _known(kind: str, word: str, known, place: str) -> None:
-    if word not in known:
-        raise RemeasureError(
-            f"{place}: {kind} {word!r} is not defined{did_you_mean(word, known)}; known: "
-            f"{', '.join(known) or 'none'}"
-        )
-
-
 def _role(run: "Run", name: str, roles: Container[str], place: str) -> None:
-    _known("photo set", name, run.photo_sets, place)
+    check_known("photo set", name, run.photo_sets, place)
     role = run.photo_sets[name].role
     if role not in roles:
         raise RemeasureError(f"{place}: {name!r} is a set of role {role}; name one of another role")
@@ -61,9 +54,9 @@ def check_run(run: "Run", path: Path) -> None:
     for name, head in run.heads.items():
         place = f"{path}: heads.{name}"
         _role(run, head.training, ("training",), f"{place}.training")
-        _known("backbone", head.backbone, run.backbones, f"{place}.backbone")
+        check_known("backbone", head.backbone, run.backbones, f"{place}.backbone")
         for gallery in (head.select_on, *head.report_on):
-            _known("gallery", gallery, run.galleries, place)
+            check_known("gallery", gallery, run.galleries, place)
             if run.galleries[gallery].distractors is not None:
                 raise RemeasureError(
                     f"{place}: gallery {gallery!r} has distractors, and a head is measured without; name one "
@@ -75,7 +68,7 @@ def check_run(run: "Run", path: Path) -> None:
             )
     for name, reranker in run.rerankers.items():
         place = f"{path}: rerankers.{name}"
-        _known("local features", reranker.local_features, run.local_features, f"{place}.local_features")
+        check_known("local features", reranker.local_features, run.local_features, f"{place}.local_features")
         if (reranker.training is None) == ("checkpoint" not in reranker.files):
             raise RemeasureError(f"{place}: give either files: {{checkpoint: …}} or training")
         if reranker.training:
@@ -91,13 +84,13 @@ def check_run(run: "Run", path: Path) -> None:
 
 def _check_ranker(ranker: Ranker, run: "Run", place: str) -> None:
     if ranker.head is not None:
-        _known("head", ranker.head, run.heads, f"{place}.head")
+        check_known("head", ranker.head, run.heads, f"{place}.head")
     if ranker.backbone is not None:
-        _known("backbone", ranker.backbone, run.backbones, f"{place}.backbone")
+        check_known("backbone", ranker.backbone, run.backbones, f"{place}.backbone")
     if ranker.reranker is not None:
-        _known("reranker", ranker.reranker, run.rerankers, f"{place}.reranker")
+        check_known("reranker", ranker.reranker, run.rerankers, f"{place}.reranker")
     for gallery in ranker.first_stage:
-        _known("gallery", gallery, run.galleries, f"{place}.first_stage")
+        check_known("gallery", gallery, run.galleries, f"{place}.first_stage")
     if ranker.head is None and ranker.backbone is None and not ranker.first_stage:
         raise RemeasureError(f"{place}: give a head, a backbone or a first_stage")
     if ranker.head is not None and ranker.first_stage:

@@ -101,7 +101,7 @@ class ScoreRow:
         """Return how many scores are higher than each of some, and how many are equal, itself included."""
         asked = np.zeros(len(self._counts), dtype=bool)
         asked[bins] = True
-        near = np.sort(self.scores[asked[self._bins]])
+        near = np.sort(self.scores[np.flatnonzero(asked.take(self._bins))])
         # What stands above a bin, less what stands there in bins that are compared one by one.
         used, place = np.unique(bins, return_inverse=True)
         compared = np.cumsum(self._counts[used])
@@ -139,5 +139,5 @@ def _in_bins(scores: np.ndarray, low: np.float32, high: np.float32, n_bins: int)
     if not np.isfinite(scale) or scale == 0:
         return np.zeros(len(scores), np.uint16)
     found = np.subtract(scores, low, dtype=np.float32)
-    np.multiply(found, scale, out=found)
-    return np.minimum(found, np.float32(n_bins - 1), out=found).astype(np.uint16)
+    # The highest score gets the last bin, give or take two roundings: less than the next whole number.
+    return np.multiply(found, scale, out=found).astype(np.uint16)
