@@ -26,7 +26,7 @@ STYLE = f"""
 """
 LEGEND = (
     "Top of each ranking: green frame easy positive, dashed hard positive, dotted junk (not counted), red a "
-    "wrong one; a name alone is a distractor."
+    "wrong one; a name alone is a distractor, or could not be decoded."
 )
 
 
