@@ -65,8 +65,7 @@ SETTINGS = {
         "categories": {"inside-0": "Category:A,_old"},
     },
     "views": {
-        "n": 21,
-        "archives": 2,
+        "archives": [10, 11],
         "panoramas": ["outside"],
         "photos": ["data/v.png"],
         "photo_share": 0.4,
