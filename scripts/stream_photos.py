@@ -75,7 +75,13 @@ def work(args: argparse.Namespace) -> None:
     """Bring what is missing, put the shard in place, write its index last."""
     settings = decode(args.settings, Settings)
     wanted, listed = read_wanted(args)
+    check(settings.piece, "--settings: piece")
     numbers = settings.archives.of_part(settings.piece)
+    if not numbers:
+        raise RemeasureError(
+            f"{settings.photos}: no archive belongs to part {settings.piece}, there are "
+            f"{settings.archives.numbers[1]}; correct `parts`"
+        )
     todo = streaming.sources(settings.archives.place, settings.archives.md5, numbers)
     listed_sha256 = files.sha256_file(listed)
     about = f"{msgspec.json.encode(settings, order='sorted').decode()} {listed_sha256}"
