@@ -1,4 +1,4 @@
-"""The study that ranks photographs: a shard deleted, steps killed, a benchmark that is not what it should be."""
+"""The study that ranks photographs: a shard deleted, steps killed, a benchmark that is wrong."""
 
 import json
 import re
