@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from remeasure import hdf5_file
 from remeasure.errors import RemeasureError
-from remeasure.files import atomic_path
+from remeasure.files import open_regular
 from remeasure.instances.score_row import Ranks
 
 TOP = {"top_id": np.int64, "top_score": np.float32}
@@ -64,13 +65,11 @@ def write(
         about: what made them, without times and paths.
         attributes: further facts, stored as JSON.
     """
-    import h5py
-
     sizes = {(found.n_gallery, found.cut_at, found.undecoded) for found in rankings.values()}
     assert len(sizes) == 1, sizes
     n_gallery, cut_at, undecoded = sizes.pop()
     told = {"about": about, "cut_at": cut_at, "undecoded": undecoded}
-    with atomic_path(path) as temporary, h5py.File(temporary, "w") as store:
+    with hdf5_file.writing(path) as (store, _):
         store.attrs["n_gallery"] = n_gallery
         for name, value in {**told, **attributes}.items():
             store.attrs[name] = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
@@ -108,8 +107,9 @@ class FirstFile:
 
         self.path = Path(path)
         try:
-            if os.path.getsize(path) > _MAX_BYTES:
-                raise ValueError(f"it has more than {_MAX_BYTES} bytes")
+            with open_regular(path) as stream:
+                if os.fstat(stream.fileno()).st_size > _MAX_BYTES:
+                    raise ValueError(f"it has more than {_MAX_BYTES} bytes")
             with h5py.File(path, "r") as store:
                 self.n_gallery = int(store.attrs["n_gallery"])
                 texts = {name: value for name, value in store.attrs.items() if name != "n_gallery"}

@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from remeasure import hdf5_file
 from remeasure.errors import RemeasureError
-from remeasure.files import atomic_path
+from remeasure.files import open_regular
 from remeasure.instances.open_maps import OpenMaps
 
 NAME, ABOUT = "name", "about"
@@ -49,10 +50,8 @@ def writing(path: Path, n: int, columns: Mapping[str, Column], about: Mapping[st
     Raises:
         RemeasureError: a block that is not finite or of another shape; rows are missing at the end.
     """
-    import h5py
-
     done = 0
-    with atomic_path(path) as temporary, h5py.File(temporary, "w") as store:
+    with hdf5_file.writing(path) as (store, sink):
         store.attrs[ABOUT] = json.dumps(about, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
         made = {
             key: store.create_dataset(key, (n, *column.row), np.dtype(column.dtype), track_times=False)
@@ -69,6 +68,7 @@ def writing(path: Path, n: int, columns: Mapping[str, Column], about: Mapping[st
             for key, array in arrays.items():
                 _check_block(np.asarray(array), made[key], path, key, start)
                 made[key][start : start + len(array)] = array
+            sink.check()
             done += lengths.pop()
 
         yield put
@@ -155,6 +155,7 @@ class Rows:
         self._pid = os.getpid()
         self.n = 0
         try:
+            open_regular(self.path).close()  # HDF5 would wait for the other end of a pipe
             with h5py.File(self.path, "r") as store:
                 self.about: dict[str, Any] = _about(store)
                 lengths = {key: self._take(store, key) for key in store}
