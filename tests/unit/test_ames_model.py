@@ -18,6 +18,8 @@ ROOT = Path(__file__).resolve().parents[2]
 def logits(model, one, n_one, other, n_other, remapping=None):
     import torch
 
+    torch.set_num_threads(1)  # two wait for each other where tests run side by side
+
     def side(x, counts, gallery):
         masked = None if min(counts) == x.shape[1] else torch.tensor(counts)
         return model.side((remapping or model).remap(torch.from_numpy(x), gallery), masked)
