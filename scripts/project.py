@@ -10,9 +10,9 @@ import numpy as np
 from remeasure import cli, options, provenance
 from remeasure.errors import RemeasureError
 from remeasure.files import sha256_file
-from remeasure.instances import backbones, projecting, vectors_file
+from remeasure.instances import projecting, vectors_file
 from remeasure.instances.decode import STATUSES, UNDECODABLE
-from remeasure.instances.describing import STATUS
+from remeasure.instances.describing import CLS, STATUS
 from remeasure.instances.heads import model
 from remeasure.instances.vectors_file import NAME, Column, Rows
 
@@ -34,8 +34,10 @@ def work(args: argparse.Namespace) -> None:
     """Read vectors in blocks, project, write."""
     told = options.decode(args.settings, Told)
     rows = Rows(args.cls)
-    rows.check(backbones.CLS, None, None, kinds="f")
-    width = rows.columns[backbones.CLS].row[1]
+    rows.check(CLS, None, None, kinds="f")
+    n_scales, width = rows.columns[CLS].row
+    if not n_scales:
+        raise RemeasureError(f"{args.cls}: vectors at no scale; delete it and run its target again")
     head, _ = model.read(args.head, width, told.hidden, told.dim)
     rows.check(STATUS, kinds="u")
     rows.check(NAME, kinds="S")
@@ -48,12 +50,13 @@ def work(args: argparse.Namespace) -> None:
     columns = {NAME: rows.columns[NAME], DESCRIPTOR: Column(np.float32, (told.dim,)), STATUS: Column("u1")}
     counts = np.zeros(len(STATUSES), dtype=np.int64)
     with vectors_file.writing(args.out, len(rows), columns, about) as put:
-        for start, cls in rows.blocks(backbones.CLS):
+        for start, cls in rows.blocks(CLS):
             span = slice(start, start + len(cls))
             status = np.array(rows.array(STATUS)[span])
             _check(cls, status, start, args.cls)
             found = projecting.project(head, model.mean_of_scales(cls))
             found[status == UNDECODABLE] = 0
+            _check_projected(found, status, start, args)
             put(start, **{NAME: rows.array(NAME)[span], DESCRIPTOR: found, STATUS: status})
             counts += np.bincount(status, minlength=len(STATUSES))
     provenance.write_stage(
@@ -81,6 +84,20 @@ def _check(cls: np.ndarray, status: np.ndarray, start: int, path: Path) -> None:
         raise RemeasureError(
             f"{path}: row {start + row} has the status {status[row]} and a vector of zeros, which a decoded "
             "photograph has not; delete it and run its target again"
+        )
+
+
+def _check_projected(found: np.ndarray, status: np.ndarray, start: int, args: argparse.Namespace) -> None:
+    """Refuse a head that leaves nothing of a photograph: all such would be equally like every query.
+
+    Raises:
+        RemeasureError: names the first such row.
+    """
+    lost = (status != UNDECODABLE) & ~found.any(axis=1)
+    if lost.any():
+        raise RemeasureError(
+            f"{args.head}: leaves nothing of row {start + int(np.argmax(lost))} of {args.cls}, and of "
+            f"{int(lost.sum()) - 1} more in these rows: its weights are zero; train it again, or give others"
         )
 
 
