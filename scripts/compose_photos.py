@@ -77,7 +77,7 @@ class Composer:
     def write_views(self) -> None:
         """Write the archives of distractors and their list."""
         views = composed_views.plan(self._settings)
-        for number in range(1, self._settings.views.archives + 1):
+        for number in range(1, len(self._settings.views.archives) + 1):
             stored = [view for view in views if view.archive == number]
             # The canonical order is that of the list, and an archive need not have it.
             random.Random(f"{self._settings.seed}/archive/{number}").shuffle(stored)

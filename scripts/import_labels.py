@@ -48,7 +48,7 @@ def load(path: Path, dataset: str, sha256: str | None) -> labels.Labels:
             data = stream.read(label_pickle.MAX_BYTES + 1)
     except OSError as error:
         raise jsonl.unreadable(path, error) from None
-    if data.lstrip()[:1] == b"{":
+    if data.lstrip()[:1] == b"{" or path.suffix == ".json" or not data:
         if sha256 is not None and (found := sha256_file(path)) != sha256:
             raise RemeasureError(_differs(path, found, sha256))
         return labels.decode(path)

@@ -35,7 +35,9 @@ def work(args: argparse.Namespace) -> None:
     told = options.decode(args.settings, Told)
     rows = Rows(args.cls)
     rows.check(CLS, None, None, kinds="f")
-    width = rows.columns[CLS].row[1]
+    n_scales, width = rows.columns[CLS].row
+    if not n_scales:
+        raise RemeasureError(f"{args.cls}: vectors at no scale; delete it and run its target again")
     head, _ = model.read(args.head, width, told.hidden, told.dim)
     rows.check(STATUS, kinds="u")
     rows.check(NAME, kinds="S")
@@ -54,6 +56,7 @@ def work(args: argparse.Namespace) -> None:
             _check(cls, status, start, args.cls)
             found = projecting.project(head, model.mean_of_scales(cls))
             found[status == UNDECODABLE] = 0
+            _check_projected(found, status, start, args)
             put(start, **{NAME: rows.array(NAME)[span], DESCRIPTOR: found, STATUS: status})
             counts += np.bincount(status, minlength=len(STATUSES))
     provenance.write_stage(
@@ -81,6 +84,20 @@ def _check(cls: np.ndarray, status: np.ndarray, start: int, path: Path) -> None:
         raise RemeasureError(
             f"{path}: row {start + row} has the status {status[row]} and a vector of zeros, which a decoded "
             "photograph has not; delete it and run its target again"
+        )
+
+
+def _check_projected(found: np.ndarray, status: np.ndarray, start: int, args: argparse.Namespace) -> None:
+    """Refuse a head that leaves nothing of a photograph: all such would be equally like every query.
+
+    Raises:
+        RemeasureError: names the first such row.
+    """
+    lost = (status != UNDECODABLE) & ~found.any(axis=1)
+    if lost.any():
+        raise RemeasureError(
+            f"{args.head}: leaves nothing of row {start + int(np.argmax(lost))} of {args.cls}, and of "
+            f"{int(lost.sum()) - 1} more in these rows: its weights are zero; train it again, or give others"
         )
 
 

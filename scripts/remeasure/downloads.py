@@ -192,7 +192,7 @@ def _connect_once(wanted: Wanted, patience: Patience) -> bool:
     if have > (wanted.size_bytes or CAP_BYTES):
         have = _empty(wanted.part)
     ranged = {"Range": f"bytes={have}-"} if have else {}
-    with _open(wanted.url, ranged, patience) as reply:
+    with _open(wanted, ranged, patience) as reply:
         start, total = _begins_at(reply, have, wanted)
         if start is None:
             return True
@@ -293,9 +293,9 @@ def _read(reply: http.client.HTTPResponse) -> bytes:
         raise _Passing(f"the connection broke ({type(error).__name__})") from None
 
 
-def _open(url: str, ranged: dict[str, str], patience: Patience) -> http.client.HTTPResponse:
+def _open(wanted: Wanted, ranged: dict[str, str], patience: Patience) -> http.client.HTTPResponse:
     try:
-        return opening.open_url(url, ranged, patience.timeout_s)
+        return opening.open_url(wanted.url, ranged, patience.timeout_s, wanted.listed)
     except opening.NoConnection as error:
         raise _Passing(str(error)) from None
 

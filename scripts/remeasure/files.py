@@ -51,6 +51,16 @@ def _name(error: OSError, path: Path) -> None:
         error.filename = str(path)
 
 
+@contextlib.contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Say in errors of a full disk which file there was no room for, where they do not."""
+    try:
+        yield
+    except OSError as error:
+        _name(error, path)
+        raise
+
+
 class Named:
     """A stream whose errors of a full disk name its file.
 

@@ -17,13 +17,16 @@ class NoConnection(Exception):
     """Nobody answers, or not in the words of HTTP; another try may do better."""
 
 
-def open_url(url: str, headers: dict[str, str], timeout_s: float) -> http.client.HTTPResponse:
+def open_url(
+    url: str, headers: dict[str, str], timeout_s: float, listed: str = addresses.LIST
+) -> http.client.HTTPResponse:
     """Return the reply behind an address and its redirects, whatever its status; its body is not read.
 
     Args:
         url: an address that ``addresses.problem_of`` has nothing against.
         headers: what is sent beside the usual.
         timeout_s: for the connection and for every block of the reply.
+        listed: where the address stands and can be corrected.
 
     Raises:
         RemeasureError: a redirect to an address that is not allowed, too many of them, a wrong certificate.
@@ -43,12 +46,8 @@ def open_url(url: str, headers: dict[str, str], timeout_s: float) -> http.client
         if not problem and not began_here and addresses.is_loopback(urlsplit(place).hostname):
             problem = f"{addresses.said(place)} is this computer"
         if problem:
-            raise RemeasureError(
-                f"{addresses.said(url)}: leads elsewhere: {problem}; correct {addresses.LIST}"
-            )
-    raise RemeasureError(
-        f"{addresses.said(url)}: more than {_MAX_REDIRECTS} redirects; correct {addresses.LIST}"
-    )
+            raise RemeasureError(f"{addresses.said(url)}: leads elsewhere: {problem}; correct {listed}")
+    raise RemeasureError(f"{addresses.said(url)}: more than {_MAX_REDIRECTS} redirects; correct {listed}")
 
 
 def _next(place: str, target: str) -> str:

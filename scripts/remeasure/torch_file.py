@@ -15,6 +15,7 @@ import numpy as np
 
 from remeasure import torch_pickle
 from remeasure.errors import RemeasureError
+from remeasure.files import open_regular
 from remeasure.number_types import NUMBERS, Spec
 from remeasure.torch_pickle import ERRORS, MAGIC, PROTOCOL, Refused, Storage, Tensor
 
@@ -49,7 +50,7 @@ class TorchFile:
     def __init__(self, path: Path, under: str | None = None, *, mixed: bool = False) -> None:
         self.path = Path(path)
         try:
-            with open(self.path, "rb") as stream:
+            with open_regular(self.path) as stream:
                 is_zip = stream.read(len(_ZIP)) == _ZIP
                 stream.seek(0)
                 found = (_of_zip if is_zip else _of_stream)(stream)

@@ -1,16 +1,18 @@
 import json
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from ameskit import PUBLISHED, SMALL, dense_logits, random_descriptors, random_weights
-from conftest import ROOT
 from remeasure.errors import RemeasureError
 from remeasure.instances import torch_module
 from remeasure.instances.ames import weights
 from remeasure.instances.ames.model import Ames
 from remeasure.instances.ames.weights import Shape
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def logits(model, one, n_one, other, n_other, remapping=None):

@@ -44,6 +44,9 @@ def test_a_logit_does_not_depend_on_the_pairs_beside_it():
     x, counts = photos(30, 2, [70] * 27 + [1, 32, 33])
     everything = np.array([(q, g) for q in range(3) for g in range(30)])
     found = scoring.logits(model, queries, ready(model, x, counts), everything)
+    # Nor on how many threads there are.
+    threads = scoring.opened(random_weights(SMALL, 5), SMALL, "fp32", "cpu", 3)
+    assert (scoring.logits(threads, queries, ready(threads, x, counts), everything) == found).all()
     # Two passes over what settings ask for, and photographs one by one, give the same bits.
     for chosen in (everything[::3], everything[1::2], everything[7:8], everything[40:71]):
         numbers = chosen[:, 0] * 30 + chosen[:, 1]

@@ -209,6 +209,13 @@ def test_leaking_classes_are_masked_only_where_it_is_asked_for():
     assert (counts["classes_that_leak"], counts["photos_that_leak"]) == (1, 3)
 
 
+def test_leaking_photographs_are_masked_before_classes_are_counted():
+    """Class 4 has three photographs, one of which leaks: two are left, and it is dropped."""
+    photos_of = photos([4, 4, 4, 7, 7, 7])._replace(leak=np.array([True] + [False] * 5))
+    chosen, counts = sampling.choose(photos_of, 3, decontaminated=True)
+    assert chosen.row.tolist() == [3, 4, 5] and counts["photos_of_small_classes"] == 2
+
+
 def test_held_out_classes_are_whole_and_no_seed_changes_them():
     landmarks = [number for number in range(100, 140) for _ in range(3)]
     chosen, _ = sampling.choose(photos(landmarks), 3, decontaminated=False)

@@ -154,7 +154,12 @@ def test_rankings_with_distractors_reuse_the_pairs_without():
     found = files.pairs(SimpleNamespace(run="paper", gallery="roxford5k-1m", reranker="ames"))
     assert found["known"] == ["results/paper/galleries/roxford5k/pairs/ames.parquet"]
     assert len(found["tokens"]) == 21
-    assert "known" not in files.pairs(SimpleNamespace(run="paper", gallery="roxford5k", reranker="ames"))
+    # Published local descriptors beside ours: only where a comparison says that they agree.
+    assert found["checked"] == ["results/paper/photos/roxford5k/locals/dinov2-locals/check.json"]
+    plain = files.pairs(SimpleNamespace(run="paper", gallery="roxford5k", reranker="ames"))
+    assert not {"known", "checked"} & set(plain)
+    ours = files.pairs(SimpleNamespace(run="paper", gallery="roxford5k-1m", reranker="ames-photos"))
+    assert "checked" not in ours
 
 
 def test_every_raw_input_of_the_rankings_is_brought():

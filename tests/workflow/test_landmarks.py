@@ -1,4 +1,4 @@
-"""The study that ranks photographs: a shard deleted, steps killed, a benchmark that is none."""
+"""The study that ranks photographs: a shard deleted, steps killed, a benchmark that is wrong."""
 
 import json
 import re

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from remeasure.errors import RemeasureError
-from remeasure.instances.settings import SECTIONS, Ranker
+from remeasure.instances.settings import SECTIONS, Archives, LocalFeatures, Ranker, Reranker
 from remeasure.needs import check_needs
 from remeasure.setting_checks import check_known
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from remeasure.settings import Run
 
 __all__ = ["SECTIONS", "check_run"]
+_MAX_ARCHIVES = 100_000
 
 
 def _role(run: "Run", name: str, roles: Container[str], place: str) -> None:
@@ -44,6 +45,8 @@ def check_run(run: "Run", path: Path) -> None:
             )
         if photos.role == "benchmark" and photos.parts != 1:
             raise RemeasureError(f"{place}.parts: {photos.parts}; a benchmark is one part: take it out")
+        if photos.archives:
+            _check_archives(photos.archives, f"{place}.archives")
         if photos.archives and photos.parts > photos.archives.numbers[1]:
             raise RemeasureError(
                 f"{place}.parts: {photos.parts}, and there are {photos.archives.numbers[1]} archives"
@@ -51,6 +54,14 @@ def check_run(run: "Run", path: Path) -> None:
     for section in ("backbones", "local_features", "heads", "rerankers"):
         for name, found in getattr(run, section).items():
             check_needs(found.needs, f"{path}: {section}.{name}.needs")
+    for name, backbone in run.backbones.items():
+        if not backbone.scales:
+            raise RemeasureError(f"{path}: backbones.{name}.scales: empty; give at least one, such as [1.0]")
+        if backbone.max_px < backbone.patch_px:
+            raise RemeasureError(
+                f"{path}: backbones.{name}.max_px: {backbone.max_px}, less than a patch "
+                f"({backbone.patch_px}); correct it"
+            )
     for name, head in run.heads.items():
         place = f"{path}: heads.{name}"
         _role(run, head.training, ("training",), f"{place}.training")
@@ -71,6 +82,7 @@ def check_run(run: "Run", path: Path) -> None:
         check_known("local features", reranker.local_features, run.local_features, f"{place}.local_features")
         if (reranker.training is None) == ("checkpoint" not in reranker.files):
             raise RemeasureError(f"{place}: give either files: {{checkpoint: …}} or training")
+        _check_sizes(reranker, run.local_features[reranker.local_features], place)
         if reranker.training:
             _role(run, reranker.training.photos, ("training",), f"{place}.training.photos")
     for name, gallery in run.galleries.items():
@@ -80,6 +92,31 @@ def check_run(run: "Run", path: Path) -> None:
     for name, model in run.models.items():
         if model.ranker is not None:
             _check_ranker(model.ranker, run, f"{path}: models.{name}.ranker")
+
+
+def _check_archives(archives: Archives, place: str) -> None:
+    if archives.numbers[1] > _MAX_ARCHIVES:
+        raise RemeasureError(f"{place}.numbers: {archives.numbers[1]} archives, at most {_MAX_ARCHIVES}")
+    for field in ("place", "md5"):
+        pattern = getattr(archives, field)
+        if pattern and "{number}" not in pattern and archives.numbers[1] > 1:
+            raise RemeasureError(
+                f"{place}.{field}: {pattern!r} has no {{number}}, and there are {archives.numbers[1]} "
+                "archives; write it where their numbers stand"
+            )
+
+
+def _check_sizes(reranker: Reranker, local: LocalFeatures, place: str) -> None:
+    if reranker.width % reranker.heads:
+        raise RemeasureError(
+            f"{place}.width: {reranker.width} cannot be shared by {reranker.heads} heads; correct one of them"
+        )
+    for field in ("tokens_query", "tokens_gallery"):
+        if (n := getattr(reranker, field)) > local.n:
+            raise RemeasureError(
+                f"{place}.{field}: {n}, and local features {reranker.local_features!r} keep {local.n} of a "
+                "photograph; correct one of them"
+            )
 
 
 def _check_ranker(ranker: Ranker, run: "Run", place: str) -> None:

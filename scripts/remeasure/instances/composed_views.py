@@ -24,12 +24,9 @@ class View(msgspec.Struct, frozen=True):
 def plan(settings: composing.Composition) -> list[View]:
     """Return all distractors in canonical order: archive by archive."""
     found = settings.views
-    sizes = [
-        found.n * (n + 1) // found.archives - found.n * n // found.archives for n in range(found.archives)
-    ]
     views = [
         View(archive, f"{archive}/{composing.short_id(settings.seed, 'view', archive, n)[:10]}.jpg")
-        for archive, size in enumerate(sizes, start=1)
+        for archive, size in enumerate(found.archives, start=1)
         for n in range(size)
     ]
     dice = random.Random(f"{settings.seed}/views")

@@ -66,8 +66,7 @@ class TrainingScenes(_Settings):
 class ViewScenes(_Settings):
     """Distractors."""
 
-    n: Positive
-    archives: Positive
+    archives: Annotated[tuple[Positive, ...], msgspec.Meta(min_length=1)]
     panoramas: tuple[str, ...]
     photos: tuple[str, ...]
     photo_share: Annotated[float, msgspec.Meta(ge=0, le=1)]

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from remeasure import hdf5_file
 from remeasure.errors import RemeasureError
-from remeasure.files import atomic_path
+from remeasure.files import open_regular
 from remeasure.instances.score_row import Ranks
 
 TOP = {"top_id": np.int64, "top_score": np.float32}
@@ -44,6 +45,8 @@ class First(NamedTuple):
     """Of every query; of a list that was cut off those that it has."""
     cut_at: int | None = None
     """Length of a ranking of somebody else's that does not name the whole gallery."""
+    undecoded: tuple[int, ...] = ()
+    """Labelled photographs that could not be decoded, ascending: ids, whichever query labels them."""
 
     @property
     def n_listed(self) -> int:
@@ -62,14 +65,13 @@ def write(
         about: what made them, without times and paths.
         attributes: further facts, stored as JSON.
     """
-    import h5py
-
-    sizes = {(found.n_gallery, found.cut_at) for found in rankings.values()}
+    sizes = {(found.n_gallery, found.cut_at, found.undecoded) for found in rankings.values()}
     assert len(sizes) == 1, sizes
-    n_gallery, cut_at = sizes.pop()
-    with atomic_path(path) as temporary, h5py.File(temporary, "w") as store:
+    n_gallery, cut_at, undecoded = sizes.pop()
+    told = {"about": about, "cut_at": cut_at, "undecoded": undecoded}
+    with hdf5_file.writing(path) as (store, _):
         store.attrs["n_gallery"] = n_gallery
-        for name, value in {"about": about, "cut_at": cut_at, **attributes}.items():
+        for name, value in {**told, **attributes}.items():
             store.attrs[name] = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
         for prefix, found in rankings.items():
             for name, array in _arrays(found).items():
@@ -105,8 +107,9 @@ class FirstFile:
 
         self.path = Path(path)
         try:
-            if os.path.getsize(path) > _MAX_BYTES:
-                raise ValueError(f"it has more than {_MAX_BYTES} bytes")
+            with open_regular(path) as stream:
+                if os.fstat(stream.fileno()).st_size > _MAX_BYTES:
+                    raise ValueError(f"it has more than {_MAX_BYTES} bytes")
             with h5py.File(path, "r") as store:
                 self.n_gallery = int(store.attrs["n_gallery"])
                 texts = {name: value for name, value in store.attrs.items() if name != "n_gallery"}
@@ -118,6 +121,9 @@ class FirstFile:
         is_length = cut_at is None or (type(cut_at) is int and 1 <= cut_at <= self.n_gallery)
         if self.n_gallery < 1 or not is_length:
             raise self._refused(f"its gallery has {self.n_gallery} photographs, cut at {cut_at!r}")
+        lost = self.facts.setdefault("undecoded", [])
+        if not isinstance(lost, list) or not all(type(i) is int and 0 <= i < self.n_gallery for i in lost):
+            raise self._refused("its photographs that could not be decoded are no ids of its gallery")
 
     def _refused(self, reason: str) -> RemeasureError:
         return RemeasureError(
@@ -151,7 +157,8 @@ class FirstFile:
             Ranks(*(column[ends[q] : ends[q + 1]] for column in columns), int(counts[q]))
             for q in range(len(counts))
         )
-        return First(self.n_gallery, found["top_id"], found["top_score"], labelled, self.facts["cut_at"])
+        cut_at, undecoded = self.facts["cut_at"], tuple(self.facts["undecoded"])
+        return First(self.n_gallery, found["top_id"], found["top_score"], labelled, cut_at, undecoded)
 
     def _check(self, found: Mapping[str, np.ndarray]) -> None:
         """Check shapes, orders and ranges."""

@@ -1,6 +1,8 @@
 """Vectors that somebody has, taken over as ours are kept: HDF5, NumPy's archive, or a torch file."""
 
+import tokenize
 import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -9,7 +11,8 @@ import numpy as np
 
 from remeasure import torch_file
 from remeasure.errors import RemeasureError
-from remeasure.files import sha256_file
+from remeasure.files import open_regular, sha256_file
+from remeasure.images import MAX_RATIO, MAX_UNPACKED_BYTES
 from remeasure.instances import backbones, labels, vectors_file
 from remeasure.instances.backbones import Told
 from remeasure.instances.decode import OK, STATUSES, UNDECODABLE
@@ -19,6 +22,21 @@ from remeasure.instances.pieces import WHOLE
 VECTORS = ("cls", "features", "feats", "vectors", "descriptors")
 """What the vectors may be called; the only array of floating-point numbers needs no name."""
 NAMES = ("name", "image_id", "names")
+# What a damaged or hostile archive raises inside the reader of zips, and an array in the one of headers.
+_DAMAGE = (
+    OSError,
+    ValueError,
+    zipfile.BadZipFile,
+    zlib.error,
+    EOFError,
+    KeyError,
+    TypeError,
+    RuntimeError,
+    OverflowError,
+    MemoryError,
+    SyntaxError,
+    tokenize.TokenError,
+)
 
 
 def take_over(
@@ -81,13 +99,27 @@ def read_arrays(path: Path) -> dict[str, np.ndarray]:
     if kind != ".npz":
         raise RemeasureError(f"{path}: vectors are read from .h5, .npz and .pt; convert it")
     try:
-        with np.load(path, allow_pickle=False) as store:
-            return {key: store[key] for key in store.files}
-    except (OSError, ValueError, zipfile.BadZipFile, EOFError, KeyError) as error:
+        return _of_npz(path)
+    except _DAMAGE as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise RemeasureError(
             f"{path}: refused as an archive of arrays: {reason[:200]}; fetch it again"
         ) from None
+
+
+def _of_npz(path: Path) -> dict[str, np.ndarray]:
+    """Read NumPy's archive: a zip of arrays without objects; errors are of ``_DAMAGE``."""
+    found = {}
+    with open_regular(path) as stream, zipfile.ZipFile(stream) as store:
+        for member in store.infolist():
+            name = member.filename.removesuffix(".npy")
+            if name == member.filename:
+                raise ValueError(f"{name[:80]!r} is no array")
+            if member.file_size > MAX_RATIO * member.compress_size + MAX_UNPACKED_BYTES:
+                raise ValueError(f"{name[:80]!r} unpacks to {member.file_size} bytes: a bomb")
+            with store.open(member) as packed:
+                found[name] = np.lib.format.read_array(packed, allow_pickle=False)
+    return found
 
 
 def _vectors(arrays: Mapping[str, np.ndarray], told: Told, path: Path) -> np.ndarray:

@@ -49,7 +49,7 @@ class Labels(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     schema: Literal[1]
     dataset: str
     source_sha256: str
-    """SHA-256 of the file that this was made from."""
+    """SHA-256 of the file that this was made from; empty where it was made from none."""
     imlist: tuple[str, ...]
     """Stems of the gallery; the photograph is ``<stem>.jpg``. A row of the gallery is a position in
     this list."""
@@ -156,8 +156,8 @@ def check(labels: Labels) -> list[str]:
         found.append(
             f"dataset {printable(labels.dataset)!r}: expected small letters, digits, _ and -, at most 64"
         )
-    if not re.fullmatch(r"[0-9a-f]{64}", labels.source_sha256):
-        found.append("source_sha256: expected 64 hexadecimal digits")
+    if not re.fullmatch(r"([0-9a-f]{64})?", labels.source_sha256):
+        found.append("source_sha256: expected 64 hexadecimal digits, or none")
     if len(labels.gnd) != len(labels.qimlist):
         found.append(
             f"gnd has {len(labels.gnd)} entries, qimlist {len(labels.qimlist)}; expected as many of both"

@@ -99,6 +99,7 @@ def open_photos(source: Path) -> Photos:
 
 COLUMNS = ("name", "archive", "member", "offset", "size", "sha1", "landmark_id")
 """Columns of the index of a shard; its rows stand in the canonical order of the piece."""
+_TEXTS, _MAY_BE_NULL = ("name", "member", "sha1"), "landmark_id"
 
 
 class ShardReader:
@@ -141,7 +142,7 @@ class ShardReader:
             ) from None
         if len(self) and (self._offsets.min() < 0 or self._sizes.min() < 0):
             raise self._broken(self.index, "has a place below 0")
-        if len(self) and int((self._offsets + self._sizes).max()) > size:
+        if (self._sizes > size - self._offsets).any():
             raise self._broken(self.shard, f"has {size} bytes, its index goes further")
 
     def __len__(self) -> int:
@@ -209,4 +210,12 @@ def read_index(index: Path, columns: Sequence[str] = COLUMNS) -> dict[str, list]
         raise RemeasureError(
             f"{index}: lacks column {lacking[0]}; delete it with its shard, then rerun what makes it"
         )
+    for name in columns:
+        kind = str(table.schema.field(name).type)
+        wanted = ("string",) if name in _TEXTS else ("int32",) if name == _MAY_BE_NULL else ("int32", "int64")
+        if kind not in wanted or (table[name].null_count and name != _MAY_BE_NULL):
+            raise RemeasureError(
+                f"{index}: column {name} is {kind} with {table[name].null_count} nulls, expected "
+                f"{' or '.join(wanted)}; delete it with its shard, then rerun"
+            )
     return table.to_pydict()

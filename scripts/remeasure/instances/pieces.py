@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from remeasure.errors import RemeasureError
+from remeasure.files import open_regular
 from remeasure.instances import crops, labels
 from remeasure.instances.photo_store import ShardReader, open_photos
 from remeasure.instances.settings import PIECES
@@ -128,7 +129,10 @@ def read_wanted(path: Path, piece: str) -> np.ndarray:
     from pyarrow import compute, parquet
 
     try:
-        table = parquet.read_table(path, columns=["piece", "row"], use_threads=False)
+        with open_regular(path) as stream:
+            table = parquet.read_table(stream, columns=["piece", "row"], use_threads=False)
+        if table["row"].type != pa.int64() or table["row"].null_count:
+            raise ValueError(f"row is {table['row'].type} with {table['row'].null_count} nulls")
         found = table.filter(compute.equal(table["piece"], piece))["row"].to_numpy()
     except (OSError, KeyError, ValueError, pa.ArrowException) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__

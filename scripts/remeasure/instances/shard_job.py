@@ -9,7 +9,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from remeasure.files import atomic_path
+from remeasure.files import atomic_path, naming
 from remeasure.instances.wanted import Wanted
 
 _BLOCK = 512
@@ -94,7 +94,7 @@ class Job:
         """Note that an archive is packed; its photographs are on the disk before that is."""
         with open(self.shard, "rb") as stream:
             os.fsync(stream.fileno())
-        with open(self._journal, "ab") as stream:
+        with naming(self._journal), open(self._journal, "ab") as stream:
             stream.write(msgspec.json.encode(done) + b"\n")
             stream.flush()
             os.fsync(stream.fileno())
@@ -118,7 +118,7 @@ def finished(job: Job, shard: Path) -> Iterator[None]:
 
     A kill between the two leaves the shard without an index; the job begins anew then.
     """
-    with open(job.shard, "r+b") as stream:
+    with naming(job.shard), open(job.shard, "r+b") as stream:
         stream.seek(job.end)
         stream.write(bytes(2 * _BLOCK))
         stream.flush()

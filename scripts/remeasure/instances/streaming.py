@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from remeasure import addresses, downloads
 from remeasure.errors import RemeasureError
-from remeasure.files import open_regular
+from remeasure.files import naming, open_regular
 from remeasure.image_tree import printable
 from remeasure.images import MAX_BYTES
 from remeasure.instances.shard_job import Done, Job, PhotoRow, append
@@ -198,7 +198,7 @@ def _packed(
     counts = Counter(photos=0, not_wanted=0, refused=0, doubled=0)
     refused: list[tuple[str, str]] = []
     found: dict[int, PhotoRow] = {}
-    with Tar(path) as tar, open(job.shard, "r+b") as shard:
+    with Tar(path) as tar, naming(job.shard), open(job.shard, "r+b") as shard:
         shard.seek(job.end)
         for member in tar.members():
             row = wanted.find(member.path)

@@ -175,6 +175,8 @@ class TableSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Readers that are the same but for a seed, by the name of their group."""
     figure: Literal["conditions"] | None = None
     """What the picture shows; null: bars by arm, or points by metric, as the columns are."""
+    is_exact: bool = False
+    """Whether numbers are computed from all units of the published ones, and nothing is sampled."""
 
     @property
     def factor(self) -> float:

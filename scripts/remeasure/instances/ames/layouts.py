@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from remeasure.errors import RemeasureError
+from remeasure.files import open_regular
 from remeasure.instances.vectors_file import Rows
 
 N_ABOUT = 5
@@ -161,6 +162,7 @@ def _ours(path: Path) -> Rows | None:
     import h5py
 
     try:
+        open_regular(path).close()  # HDF5 would wait for the other end of a pipe
         with h5py.File(path, "r") as store:
             if _PUBLISHED in store:
                 return None

@@ -49,6 +49,7 @@ class Ames:
         device: of torch.
         half: whether tokens and weights are float16; norms and softmax stay in float32.
         trainable: whether gradients are wanted.
+        threads: that score batches side by side (``scoring``); one batch is computed by one.
     """
 
     def __init__(
@@ -58,9 +59,10 @@ class Ames:
         device: str = "cpu",
         half: bool = False,
         trainable: bool = False,
+        threads: int = 1,
     ) -> None:
         torch = torch_module.load()
-        self._torch, self.shape, self.device = torch, shape, device
+        self._torch, self.shape, self.device, self.threads = torch, shape, device, threads
         self.dtype = torch.float16 if half else torch.float32
         self.tensors = {
             name: torch.tensor(value, dtype=self.dtype, device=device, requires_grad=trainable)

@@ -6,7 +6,9 @@ rounded are masked, and never scored together with others: a pair's logit does n
 it.
 """
 
-from typing import Literal, NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -18,6 +20,7 @@ from remeasure.instances.ames.weights import Shape
 LENGTH_STEP = 32
 _TOKENS_AT_ONCE = {"cpu": 3_200, "cuda": 153_600}
 """Tokens of both sides in a batch: more is not faster on a CPU, and fills up more for nothing."""
+T = TypeVar("T")
 Numeric = Literal["fp32", "tf32", "fp16"]
 
 
@@ -48,13 +51,13 @@ def opened(
         numeric: fp32 is the reference; tf32 lets a GPU multiply with 10 bits; fp16 stores tokens and weights
             in 16.
         where: device.
-        threads: of a CPU.
+        threads: of a CPU, each with batches of its own: what comes out does not depend on how many there are.
     """
     torch = torch_module.load()
-    torch.set_num_threads(threads)
+    torch.set_num_threads(1)
     torch.backends.cuda.matmul.allow_tf32 = numeric == "tf32"
     torch.backends.cudnn.allow_tf32 = numeric == "tf32"
-    return Ames(tensors, shape, where, half=numeric == "fp16")
+    return Ames(tensors, shape, where, half=numeric == "fp16", threads=threads)
 
 
 def kind_of(n_valid: int, n: int) -> tuple[int, bool]:
@@ -82,23 +85,25 @@ def ready(model: Ames, tokens: np.ndarray, n_valid: np.ndarray) -> Ready:
     kinds = [kind_of(int(count), tokens.shape[1]) for count in n_valid]
     sides: dict[tuple[int, bool], Side] = {}
     places = np.zeros(len(kinds), np.int64)
-    with torch.inference_mode():
-        for kind in dict.fromkeys(kinds):
-            rows = np.array([row for row, other in enumerate(kinds) if other == kind])
-            places[rows] = np.arange(len(rows))
-            length, masked = kind
-            made = []
-            at_once = max(1, _TOKENS_AT_ONCE[_family(model)] // (2 * length))
-            for part, _ in _batches(rows, at_once):
-                counts = torch.from_numpy(n_valid[part]).to(model.device) if masked else None
-                x = torch.from_numpy(np.ascontiguousarray(tokens[part, :length])).to(model.device)
-                made.append(model.side(x, counts))
-            joined = [
-                None if parts[0] is None else torch.cat(parts)[: len(rows)]
-                for parts in zip(*made, strict=True)
-            ]
-            sides[kind] = Side(*joined)
+    for kind in dict.fromkeys(kinds):
+        rows = np.array([row for row, other in enumerate(kinds) if other == kind])
+        places[rows] = np.arange(len(rows))
+        batches = _batches(rows, _at_once(model, 2 * kind[0]))
+        jobs = ((model, tokens, n_valid, *kind, part) for part, _ in batches)
+        made = list(_in_threads(model, _side, jobs))
+        joined = [
+            None if parts[0] is None else torch.cat(parts)[: len(rows)] for parts in zip(*made, strict=True)
+        ]
+        sides[kind] = Side(*joined)
     return Ready(sides, kinds, places)
+
+
+def _side(
+    model: Ames, tokens: np.ndarray, n_valid: np.ndarray, length: int, masked: bool, rows: np.ndarray
+) -> Side:
+    torch = torch_module.load()
+    counts = torch.from_numpy(n_valid[rows]).to(model.device) if masked else None
+    return model.side(torch.from_numpy(np.ascontiguousarray(tokens[rows, :length])).to(model.device), counts)
 
 
 def logits(model: Ames, queries: Ready, gallery: Ready, pairs: np.ndarray) -> np.ndarray:
@@ -121,14 +126,20 @@ def logits(model: Ames, queries: Ready, gallery: Ready, pairs: np.ndarray) -> np
     by_kind: dict[tuple, list[int]] = {}
     for number, (query, photo) in enumerate(pairs.tolist()):
         by_kind.setdefault((queries.kinds[query], gallery.kinds[photo]), []).append(number)
-    with torch.inference_mode():
-        for (one, other), numbers in by_kind.items():
-            at_once = max(1, _TOKENS_AT_ONCE[_family(model)] // (one[0] + other[0]))
-            for part, n_real in _batches(np.array(numbers), at_once):
-                places = queries.places[pairs[part, 0]], gallery.places[pairs[part, 1]]
-                rows = [torch.from_numpy(place).to(model.device) for place in places]
-                made = model.logits(queries.sides[one].take(rows[0]), gallery.sides[other].take(rows[1]))
-                found[torch.from_numpy(part[:n_real]).to(model.device)] = made[:n_real]
+
+    def score(one, other, part: np.ndarray, n_real: int) -> None:
+        places = queries.places[pairs[part, 0]], gallery.places[pairs[part, 1]]
+        rows = [torch.from_numpy(place).to(model.device) for place in places]
+        made = model.logits(queries.sides[one].take(rows[0]), gallery.sides[other].take(rows[1]))
+        found[torch.from_numpy(part[:n_real]).to(model.device)] = made[:n_real]
+
+    batches = (
+        (one, other, *batch)
+        for (one, other), numbers in by_kind.items()
+        for batch in _batches(np.array(numbers), _at_once(model, one[0] + other[0]))
+    )
+    for _ in _in_threads(model, score, batches):
+        pass
     scores = found.cpu().numpy()
     if not np.isfinite(scores).all():
         number = int(np.argmin(np.isfinite(scores)))
@@ -139,8 +150,27 @@ def logits(model: Ames, queries: Ready, gallery: Ready, pairs: np.ndarray) -> np
     return scores
 
 
-def _family(model: Ames) -> str:
-    return model.device.split(":")[0]
+def _at_once(model: Ames, n_tokens: int) -> int:
+    return max(1, _TOKENS_AT_ONCE[model.device.split(":")[0]] // n_tokens)
+
+
+def _in_threads(model: Ames, work: Callable[..., T], jobs: Iterable[tuple]) -> Iterator[T]:
+    """Yield what a function makes of every batch, in order; each thread computes by itself.
+
+    Threads of torch's own would wait for each other after every operation, which takes most of the time where
+    batches are small or other work needs the processor.
+    """
+    torch = torch_module.load()
+
+    def one(job: tuple) -> T:
+        with torch.inference_mode():
+            return work(*job)
+
+    if model.threads == 1 or model.device != "cpu":
+        yield from map(one, jobs)
+        return
+    with ThreadPoolExecutor(model.threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+        yield from pool.map(one, jobs)
 
 
 def _batches(rows: np.ndarray, at_once: int):
