@@ -63,6 +63,15 @@ def test_the_order_of_a_photographs_descriptors_does_not_matter():
     assert np.abs(before - after).max() <= 2e-6
 
 
+def test_the_length_of_a_descriptor_does_not_matter():
+    """The detector's are of length 1, and the reranker takes them to it again; float16 files are not quite."""
+    model = Ames(random_weights(SMALL, 5), SMALL)
+    one, other = random_descriptors(2, 9, 16, 1), random_descriptors(2, 14, 16, 2)
+    before = logits(model, one, [9, 9], other, [14, 14])
+    after = logits(model, 3 * one, [9, 9], 0.25 * other, [14, 14])
+    assert np.abs(before - after).max() <= 1e-5
+
+
 def test_query_and_gallery_are_not_the_same_side():
     # Only tokens of the gallery are rounded to 16 bits.
     model = Ames(random_weights(SMALL, 5), SMALL)
