@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from remeasure import cli, files, provenance
+from remeasure import cli, files, parts, provenance
 from remeasure.errors import RemeasureError
 from remeasure.instances import shard_job, streaming
 from remeasure.instances.settings import Archives
@@ -75,7 +75,7 @@ def work(args: argparse.Namespace) -> None:
     """Bring what is missing, put the shard in place, write its index last."""
     settings = decode(args.settings, Settings)
     wanted, listed = read_wanted(args)
-    check(settings.piece, "--settings: piece")
+    parts.read_part(settings.piece)
     numbers = settings.archives.of_part(settings.piece)
     if not numbers:
         raise RemeasureError(
