@@ -64,7 +64,7 @@ def test_the_order_of_a_photographs_descriptors_does_not_matter():
 
 
 def test_the_length_of_a_descriptor_does_not_matter():
-    """The detector's are of length 1, and the reranker takes them to it again; float16 files are not quite."""
+    """They come as length 1 and are scaled to it again: those of float16 files are not quite."""
     model = Ames(random_weights(SMALL, 5), SMALL)
     one, other = random_descriptors(2, 9, 16, 1), random_descriptors(2, 14, 16, 2)
     before = logits(model, one, [9, 9], other, [14, 14])
