@@ -18,6 +18,8 @@ ROOT = Path(__file__).resolve().parents[2]
 def logits(model, one, n_one, other, n_other, remapping=None):
     import torch
 
+    torch.set_num_threads(1)  # two wait for each other where tests run side by side
+
     def side(x, counts, gallery):
         masked = None if min(counts) == x.shape[1] else torch.tensor(counts)
         return model.side((remapping or model).remap(torch.from_numpy(x), gallery), masked)
@@ -62,7 +64,7 @@ def test_the_order_of_a_photographs_descriptors_does_not_matter():
 
 
 def test_the_length_of_a_descriptor_does_not_matter():
-    """The detector's are of length 1, and the reranker takes them to it again; float16 files are not quite."""
+    """They come as length 1 and are scaled to it again: those of float16 files are not quite."""
     model = Ames(random_weights(SMALL, 5), SMALL)
     one, other = random_descriptors(2, 9, 16, 1), random_descriptors(2, 14, 16, 2)
     before = logits(model, one, [9, 9], other, [14, 14])

@@ -89,7 +89,8 @@ def test_a_head_is_given_every_photo_set_once_in_the_order_of_its_settings(confi
     head = "heads: {standard: {select_on: objects, report_on: [walls, buildings]}}"
     plan = written(config, f"galleries: {{walls: {{photos: buildings}}}}\n{head}")
     told = plan.train_head("mine", "standard", "0")
-    assert told["photos_of"] == {"objects": "objects", "walls": "buildings", "buildings": "buildings"}
+    # A list: the keys of settings are sorted on their way to a step.
+    assert told["photos_of"] == [["objects", "objects"], ["walls", "buildings"], ["buildings", "buildings"]]
     files = Wiring(plan).head_training(SimpleNamespace(run="mine", head="standard", seed="0"))
     assert files["labels"] == [f"results/mine/photos/{name}/labels.json" for name in ("objects", "buildings")]
     assert all(len(files[name]) == 2 for name in ("audits", "gallery_cls", "query_cls"))
