@@ -148,18 +148,21 @@ def measure(args: argparse.Namespace) -> dict[str, Any]:
     inputs = Inputs(args.pairs, *args.tokens)
     few = Inputs(N_QUERIES, *args.tokens)
     ours(few, args.threads)
-    published(few, args.ames, args.batch)
+    published(few, args.ames, args.batch[0])
+    tried = {size: timed(lambda size=size: published(few, args.ames, size))[1] for size in args.batch}
+    batch = min(tried, key=lambda size: tried[size])
     n, (two, one) = len(inputs.pairs), counted_pairs()
     mine, my_cpu, my_wall = min(
         (timed(lambda: ours(inputs, args.threads)) for _ in range(args.repeat)), key=lambda found: found[1]
     )
     theirs, their_cpu, their_wall = min(
-        (timed(lambda: published(inputs, args.ames, args.batch)) for _ in range(args.repeat)),
+        (timed(lambda: published(inputs, args.ames, batch)) for _ in range(args.repeat)),
         key=lambda found: found[1],
     )
     return {
         "tokens": list(args.tokens),
         "threads": args.threads,
+        "batch_of_published": batch,
         "pairs": n,
         "pairs_two_passes": two,
         "pairs_of_union": one,
@@ -175,7 +178,10 @@ def measure(args: argparse.Namespace) -> dict[str, Any]:
 
 def told(found: dict[str, Any]) -> str:
     """Return the result as lines for people."""
-    lines = [f"{found['pairs']} pairs, tokens {found['tokens']}, {found['threads']} thread(s)"]
+    lines = [
+        f"{found['pairs']} pairs, tokens {found['tokens']}, {found['threads']} thread(s), the published in "
+        f"batches of {found['batch_of_published']}"
+    ]
     for name in ("published", "ours"):
         numbers = found[name]
         lines.append(
@@ -201,7 +207,9 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--ames", type=Path, required=True, help="checkout of the published code")
     parser.add_argument("--pairs", type=int, default=200, help="about so many are scored")
     parser.add_argument("--tokens", type=int, nargs=2, default=(600, 600), help="of query and photograph")
-    parser.add_argument("--batch", type=int, default=8, help="pairs at once, of the published module")
+    parser.add_argument(
+        "--batch", type=int, nargs="+", default=[1, 2, 4, 8], help="pairs at once of the published: the best"
+    )
     parser.add_argument("--repeat", type=int, default=1, help="times; the best counts")
     parser.add_argument("--threads", type=int, default=1, help="of both")
     parser.add_argument("--out", type=Path, help="a JSON file of everything that is printed")

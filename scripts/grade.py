@@ -48,7 +48,7 @@ def graded_lines(
     for unit, graded in found:
         tally.add(graded)
         for item, response in zip(unit.items, unit.responses, strict=True):
-            tally.add_answer(response.status, response.text)
+            tally.add_answer(response.status, response.text, is_text=response.placed is msgspec.UNSET)
             if ranking is not None:
                 tally.add_ranking(item, ranking.take(item.item_id), settings.k)
         progress.add(len(unit.items))

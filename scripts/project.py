@@ -10,9 +10,9 @@ import numpy as np
 from remeasure import cli, options, provenance
 from remeasure.errors import RemeasureError
 from remeasure.files import sha256_file
-from remeasure.instances import backbones, projecting, vectors_file
+from remeasure.instances import projecting, vectors_file
 from remeasure.instances.decode import STATUSES, UNDECODABLE
-from remeasure.instances.describing import STATUS
+from remeasure.instances.describing import CLS, STATUS
 from remeasure.instances.heads import model
 from remeasure.instances.vectors_file import NAME, Column, Rows
 
@@ -34,8 +34,8 @@ def work(args: argparse.Namespace) -> None:
     """Read vectors in blocks, project, write."""
     told = options.decode(args.settings, Told)
     rows = Rows(args.cls)
-    rows.check(backbones.CLS, None, None, kinds="f")
-    n_scales, width = rows.columns[backbones.CLS].row
+    rows.check(CLS, None, None, kinds="f")
+    n_scales, width = rows.columns[CLS].row
     if not n_scales:
         raise RemeasureError(f"{args.cls}: vectors at no scale; delete it and run its target again")
     head, _ = model.read(args.head, width, told.hidden, told.dim)
@@ -50,7 +50,7 @@ def work(args: argparse.Namespace) -> None:
     columns = {NAME: rows.columns[NAME], DESCRIPTOR: Column(np.float32, (told.dim,)), STATUS: Column("u1")}
     counts = np.zeros(len(STATUSES), dtype=np.int64)
     with vectors_file.writing(args.out, len(rows), columns, about) as put:
-        for start, cls in rows.blocks(backbones.CLS):
+        for start, cls in rows.blocks(CLS):
             span = slice(start, start + len(cls))
             status = np.array(rows.array(STATUS)[span])
             _check(cls, status, start, args.cls)

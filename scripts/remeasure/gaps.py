@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 
-def journal_of(responses: Path) -> Path:
+def journal_of(responses: Path | str) -> Path:
     """Return the folder that keeps the answers behind a ``responses.jsonl``; no rule declares it."""
-    return responses.parent / "journal"
+    return Path(responses).parent / "journal"
 
 
 def published_run(copy: Path) -> str | None:
@@ -39,6 +39,11 @@ def _is_of_another_run(product: str, output: str) -> bool:
 
 def _is_temporary(path: Any) -> bool:
     return bool(getattr(path, "flags", {}).get("temp"))
+
+
+def _asks(job: Any) -> bool:
+    """Return whether a job keeps answers in a journal; one that computes its responses keeps none."""
+    return "--journal" in (job.rule.shellcmd or "")
 
 
 def find(dag: Any) -> Iterator[tuple[str, str | None]]:
@@ -69,8 +74,8 @@ def find(dag: Any) -> Iterator[tuple[str, str | None]]:
                     yield str(output), f"{output} is missing, but {made[0]} was made from it"
                 elif not users and any(exists(sibling) for sibling in job.output):
                     yield str(output), None
-            elif Path(output).name == "responses.jsonl" and not journal_of(Path(output)).exists():
-                yield str(output), f"{journal_of(Path(output))} is missing: its questions are asked again"
+            elif Path(output).name == "responses.jsonl" and _asks(job) and not exists(journal_of(output)):
+                yield str(output), f"{journal_of(output)} is missing: its questions are asked again"
 
 
 def report(gaps: Iterable[tuple[str, str | None]]) -> set[str]:

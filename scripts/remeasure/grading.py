@@ -146,10 +146,12 @@ class Tally:
         for metric, value in scores_of(graded.published, self.headline).items():
             self.differ[metric] += value != strict.get(metric)
 
-    def add_answer(self, status: Status, answer: str | None) -> None:
-        """Count one answer: its status and its length."""
+    def add_answer(self, status: Status, answer: str | None, *, is_text: bool = True) -> None:
+        """Count one answer: its status and, unless it is a ranking, its length."""
         self.n_answers += 1
         self.statuses[status] += 1
+        if not is_text:
+            return
         n_words = len(strip_thinking(answer or "")[0].split())
         self.n_empty += status == "answered" and not n_words
         if n_words:

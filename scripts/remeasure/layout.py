@@ -33,8 +33,8 @@ def of_table(
         ``shown_metrics``: those that the page shows, none for all; ``figure``: kind of the picture;
         ``titles``: by axis and value; ``row_axes`` and ``column_axes``; ``rows`` and ``columns``: what each
         pins (``at``, axis to value) and its title; ``fixed``: axes that have one value and stand in neither;
-        ``averaged``: divisions whose parts are averaged; ``contrasts``: axis, first, second and what they are
-        called, of those that have cells.
+        ``is_exact``: there where nothing is sampled; ``averaged``: divisions whose parts are averaged;
+        ``contrasts``: axis, first, second and what they are called, of those that have cells.
     """
     graded = {cell.bench: graders.by_name(benches[cell.bench].grader) for cell in cells}
     metrics = {metric.name: metric for grader in graded.values() for metric in grader.metrics}
@@ -80,6 +80,7 @@ def of_table(
         ],
         "shown_metrics": shown if named else [],
         "figure": study.layout.figure,
+        **({"is_exact": True} if study.galleries else {}),
         "blocks": [
             structs.asdict(block)
             for block in study.layout.blocks

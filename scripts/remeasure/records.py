@@ -285,6 +285,10 @@ class Placed(Record, kw_only=True):
     """The same as numpy's default sort of negated scores orders ties, where that differs."""
     n_tied: int = 0
     """Labelled photographs whose score another photograph shares."""
+    n_undecoded: int = 0
+    """Positives that could not be decoded: they stand last, whatever they show."""
+    ignored: dict[str, tuple[int, ...]] = {}
+    """Per difficulty where the first stage has what it ignores, from 0, ascending; ties by index."""
     top: tuple[PlacedPhoto, ...] = ()
     """The first of the ranking, junk included, for people to see; of a reranked one that of Medium."""
 

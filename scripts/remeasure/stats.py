@@ -259,6 +259,22 @@ class Verdict(NamedTuple):
     reason: str
 
 
+def near(value: float, published: float, tolerance: float) -> Verdict:
+    """Compare a published value with ours where nothing is sampled: the difference alone counts.
+
+    Args:
+        value: ours, in the unit of ``published``.
+        published: the printed value.
+        tolerance: how far the two may lie apart, same unit.
+
+    Edges:
+        A value is half a last decimal off by printing alone: tolerances are to allow for it.
+    """
+    apart = abs(value - published)
+    text = f"published {published:g} against {value:.4f}, {apart:.4f} apart, allowed {tolerance:g}"
+    return Verdict("within" if apart <= tolerance else "outside", text)
+
+
 def verdict(
     interval: Interval | None, published: float | None, noise: float | None, differing: Sequence[str]
 ) -> Verdict:

@@ -264,11 +264,8 @@ class InstanceFiles:
             "queries": f"{photos}/tokens/{reranker}/queries.h5",
             "tokens": [f"{photos}/tokens/{reranker}/1of1.h5"],
         }
-        local = self.plan.reranker(run, reranker).local_features
-        checked = self.plan.local_features(run, local).checked
-        if checked:
-            named["checked"] = [f"results/{run}/photos/{name}/locals/{local}/check.json" for name in checked]
         if found.distractors:
+            named |= self._compared(run, gallery, reranker)
             there = f"results/{run}/photos/{found.distractors}"
             named["order"] = f"{there}/order.json"
             pieces = self.plan.pieces(run, found.distractors)
@@ -282,6 +279,18 @@ class InstanceFiles:
             ]
             named["known"] = [f"results/{run}/galleries/{name}/pairs/{reranker}.parquet" for name in plain]
         return named
+
+    def _compared(self, run: str, gallery: str, reranker: str) -> dict[str, Any]:
+        """Reports that let published local descriptors stand beside ours, where a gallery has both."""
+        found, local = self.plan.gallery(run, gallery), self.plan.reranker(run, reranker).local_features
+        features = self.plan.local_features(run, local)
+        pieces = [f"{found.photos}/queries", f"{found.photos}/1of1"]
+        pieces += [f"{found.distractors}/{name}" for name in self.plan.pieces(run, str(found.distractors))]
+        if len({piece in features.given for piece in pieces}) == 1 or not features.checked:
+            return {}
+        return {
+            "checked": [f"results/{run}/photos/{name}/locals/{local}/check.json" for name in features.checked]
+        }
 
     def read_out(self, wildcards) -> dict[str, Any]:
         """Vectors of a gallery and of the three forms of its queries."""

@@ -161,7 +161,7 @@ def shown(data: bytes, monkeypatch) -> set[str]:
         picture = Image.open(io.BytesIO(data)).convert("RGB")
     except OSError:
         return set()
-    # Of the upper part: the lower half of a truncated one is grey. The mean: photographs in the dark are grainy.
+    # Of the upper part: the lower half of a truncated one is grey. The mean: dark ones are grainy.
     pixel = np.asarray(picture)[: max(1, picture.height // 4)].mean((0, 1))
     share = {name: sum(p * c for p, c in zip(pixel, colour, strict=True)) for name, colour in COLOURS.items()}
     length = {name: sum(c * c for c in colour) ** 0.5 for name, colour in COLOURS.items()}

@@ -6,7 +6,7 @@ import pytest
 
 from photokit import Means, benchmark, jpeg, shard, truth
 from remeasure.errors import RemeasureError
-from remeasure.instances import describing, pieces, vectors_file
+from remeasure.instances import describing, pieces, repeating, vectors_file
 from remeasure.instances.vectors_file import Column, Rows
 
 ABOUT = {"extractor": "means"}
@@ -330,3 +330,28 @@ def test_an_index_with_other_columns_than_ours_is_one_line(tmp_path, column, val
     with pytest.raises(RemeasureError, match=says) as told:
         pieces.open_shard("1of1", tar, index)
     assert "\n" not in str(told.value)
+
+
+# -- described again ---------------------------------------------------------------------------------------
+
+
+def test_some_photographs_of_a_finished_file_are_described_again(tmp_path, small, monkeypatch):
+    """Of nine photographs every third: three, and none of a piece of two."""
+    monkeypatch.setattr(repeating, "ONE_IN", 3)
+    path = tmp_path / "o.h5"
+    with pieces.open_benchmark("1of1", *small) as piece:
+        described(piece, path)
+        seen = Means()
+        assert repeating.check(piece, seen, path, "rounded") == pytest.approx(1.0)
+        assert sum(n for _, n in seen.ran) == 6  # two inputs each
+        # One photograph of those that were decoded has the vector of another.
+        rows = Rows(path)
+        wrong = {key: rows.read(key) for key in rows.columns if key != "name"}
+        wrong["cls"][wrong["status"] != 2] = np.float32([1, 0, 0])
+        vectors_file.write(path, rows.names(), about={}, **wrong)
+        with pytest.raises(RemeasureError, match=r"photograph g\d described again has the cosine 0\.\d+"):
+            repeating.check(piece, Means(), path, "rounded")
+        assert not path.exists()
+    with pieces.open_benchmark("queries", *small) as piece:
+        described(piece, tmp_path / "q.h5")
+        assert repeating.check(piece, Means(), tmp_path / "q.h5", "rounded") is None

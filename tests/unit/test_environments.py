@@ -209,7 +209,8 @@ PACKAGE_OF = {
     "yaml": "pyyaml",
 }
 # Imported where answers of other systems are read and where a batch service is asked: never on a GPU node.
-ELSEWHERE = {"vllm": {"openpyxl", "httpx2"}}
+# Nor is an index built where photographs are described.
+ELSEWHERE = {"vllm": {"openpyxl", "httpx2"}, "photos": {"faiss"}}
 
 
 def missing(script: str, environment: str) -> set[str]:

@@ -43,11 +43,19 @@ def test_responses_without_their_journal_are_asked_again(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("cell").mkdir()
     Path("cell/responses.jsonl").write_text("x")
-    job = Job(output=["cell/responses.jsonl"])
+    job = Job(output=["cell/responses.jsonl"], rule=SimpleNamespace(shellcmd="ask --journal cell/journal"))
     dag = SimpleNamespace(jobs=[job], depending={job: {}})
     assert [path for path, _ in gaps.find(dag)] == ["cell/responses.jsonl"]
     Path("cell/journal").mkdir()
     assert list(gaps.find(dag)) == []
+
+
+def test_responses_that_are_computed_have_no_journal_to_miss(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("cell").mkdir()
+    Path("cell/responses.jsonl").write_text("x")
+    job = Job(output=["cell/responses.jsonl"], rule=SimpleNamespace(shellcmd="place --items items.jsonl"))
+    assert list(gaps.find(SimpleNamespace(jobs=[job], depending={job: {}}))) == []
 
 
 def test_only_gaps_with_a_reason_are_said(capsys):

@@ -4,8 +4,10 @@ from types import SimpleNamespace
 import pytest
 
 import grade
-from remeasure import jsonl, progress
+from remeasure import grading, jsonl, progress
 from remeasure.records import Graded, Item, Ranked, Response, Score, Stage
+from remeasure.tables import markdown_failures
+from remeasure.tables.settings import CellKey
 
 SETTINGS = {
     "study": "pixelrag",
@@ -253,6 +255,18 @@ def test_progress_is_said_at_most_every_ten_seconds_and_never_of_a_fast_cell(tmp
     assert run(tmp_path, items, replies) == 0
     said = [line for line in capsys.readouterr().err.splitlines() if "items graded" in line]
     assert said[0].endswith("remeasure.grade: items graded 10/100 1/s eta 90 s") and len(said) == 10
+
+
+def test_a_ranking_has_no_length_and_nothing_is_said_of_one():
+    tally = grading.Tally("map_medium")
+    tally.add_answer("answered", "photo_1\nphoto_2", is_text=False)
+    assert (tally.n_answers, tally.n_empty, tally.n_words) == (1, 0, [])
+    counts = {"statuses": {"answered": 1}, "n_words_mean": None, "n_answers": 1}
+    ranked = {CellKey("nq", "base", "reader"): SimpleNamespace(score=SimpleNamespace(n_empty=0, **counts))}
+    silent = {CellKey("nq", "base", "reader"): SimpleNamespace(score=SimpleNamespace(n_empty=1, **counts))}
+    settings = SimpleNamespace(open_axes=(), title_of=lambda axis, name: name)
+    assert markdown_failures.lengths(ranked, settings) == []
+    assert "no words" in markdown_failures.lengths(silent, settings)[0]
 
 
 def test_the_words_of_answers_have_a_mean_and_a_median(tmp_path):

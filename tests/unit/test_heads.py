@@ -7,7 +7,7 @@ import torch
 
 from headkit import SETTINGS
 from remeasure.errors import RemeasureError
-from remeasure.instances.heads import arcface, model, sampling, selection, training
+from remeasure.instances.heads import arcface, model, network, sampling, selection, training
 from remeasure.instances.heads.checkpoint import Epoch
 from remeasure.instances.heads.sampling import Photos
 from remeasure.instances.heads.settings import HeadSettings
@@ -25,12 +25,12 @@ def settings(**changed) -> HeadSettings:
 def test_the_published_head_has_3148800_parameters():
     # 1024·2048 + 2048 = 2,099,200; 2048·512 = 1,048,576; 2·512 = 1,024 (landmarks card, section 1.5).
     assert model.n_parameters(1024, 2048, 512) == 3_148_800
-    built = model.build(1024, 2048, 512)
+    built = network.build(1024, 2048, 512)
     assert sum(parameter.numel() for parameter in built.parameters()) == 3_148_800
 
 
 def test_tensors_have_the_published_names_and_shapes():
-    assert {name: value.shape for name, value in model.tensors(model.build(4, 6, 3)).items()} == {
+    assert {name: value.shape for name, value in network.tensors(network.build(4, 6, 3)).items()} == {
         "0.weight": (6, 4),
         "0.bias": (6,),
         "2.weight": (3, 6),
@@ -42,7 +42,7 @@ def test_tensors_have_the_published_names_and_shapes():
 
 
 def test_a_head_is_the_same_after_writing_and_reading(tmp_path):
-    found = model.tensors(model.build(4, 6, 3))
+    found = network.tensors(network.build(4, 6, 3))
     model.write(tmp_path / "head.safetensors", found)
     again, others = model.read(tmp_path / "head.safetensors", 4, 6, 3)
     assert others == []
@@ -50,7 +50,7 @@ def test_a_head_is_the_same_after_writing_and_reading(tmp_path):
 
 
 def test_a_torch_file_with_a_prefix_and_a_class_matrix_is_a_head(tmp_path):
-    head = model.build(4, 6, 3)
+    head = network.build(4, 6, 3)
     state = {f"module.{name}": value for name, value in head.state_dict().items()}
     torch.save(state | {"arc": torch.zeros(7, 3)}, tmp_path / "full_head_standard.pt")
     found, others = model.read(tmp_path / "full_head_standard.pt", 4, 6, 3)
@@ -59,7 +59,7 @@ def test_a_torch_file_with_a_prefix_and_a_class_matrix_is_a_head(tmp_path):
 
 
 def test_half_precision_weights_become_single(tmp_path):
-    torch.save(model.build(4, 6, 3).half().state_dict(), tmp_path / "head.pt")
+    torch.save(network.build(4, 6, 3).half().state_dict(), tmp_path / "head.pt")
     assert model.read(tmp_path / "head.pt", 4, 6, 3)[0]["0.bias"].dtype == np.float32
 
 
@@ -81,7 +81,7 @@ def test_half_precision_weights_become_single(tmp_path):
     ],
 )
 def test_weights_that_are_no_head_are_refused(tmp_path, change, said):
-    state = model.build(4, 6, 3).state_dict()
+    state = network.build(4, 6, 3).state_dict()
     change(state)
     torch.save(state, tmp_path / "head.pt")
     with pytest.raises(RemeasureError, match=said):
@@ -89,7 +89,7 @@ def test_weights_that_are_no_head_are_refused(tmp_path, change, said):
 
 
 def test_a_pickle_that_wants_more_than_tensors_is_refused(tmp_path):
-    torch.save(model.build(4, 6, 3), tmp_path / "head.pt")
+    torch.save(network.build(4, 6, 3), tmp_path / "head.pt")
     with pytest.raises(RemeasureError, match="refused as a weight file: it asks for torch.nn"):
         model.read(tmp_path / "head.pt", 4, 6, 3)
 
@@ -209,6 +209,13 @@ def test_leaking_classes_are_masked_only_where_it_is_asked_for():
     assert (counts["classes_that_leak"], counts["photos_that_leak"]) == (1, 3)
 
 
+def test_leaking_photographs_are_masked_before_classes_are_counted():
+    """Class 4 has three photographs, one of which leaks: two are left, and it is dropped."""
+    photos_of = photos([4, 4, 4, 7, 7, 7])._replace(leak=np.array([True] + [False] * 5))
+    chosen, counts = sampling.choose(photos_of, 3, decontaminated=True)
+    assert chosen.row.tolist() == [3, 4, 5] and counts["photos_of_small_classes"] == 2
+
+
 def test_held_out_classes_are_whole_and_no_seed_changes_them():
     landmarks = [number for number in range(100, 140) for _ in range(3)]
     chosen, _ = sampling.choose(photos(landmarks), 3, decontaminated=False)
@@ -294,7 +301,7 @@ def test_queries_are_taken_from_the_classes_in_turn():
 
 
 def test_a_row_of_zeros_stays_one():
-    head = model.build(4, 6, 3).eval()
+    head = network.build(4, 6, 3).eval()
     found = selection.projection(head, "cpu")(np.array([[0, 0, 0, 0], [1, 0, 0, 0]], np.float32))
     assert found[0].tolist() == [0.0, 0.0, 0.0]
     assert np.linalg.norm(found[1]) == pytest.approx(1.0, abs=1e-6)

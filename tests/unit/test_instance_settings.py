@@ -57,7 +57,7 @@ def written(config: Path, text: str) -> Plan:
         ("backbones: {efficientnet: {scales: []}}", "backbones.efficientnet.scales: empty"),
         (
             "backbones: {efficientnet: {max_px: 31}}",
-            "backbones.efficientnet.max_px: 31, less than a patch (32)",
+            "efficientnet.max_px: 31, less than a patch (32)",
         ),
         ("rerankers: {ames-small: {heads: 3}}", "width: 64 cannot be shared by 3 heads"),
         (
@@ -104,7 +104,8 @@ def test_a_head_is_given_every_photo_set_once_in_the_order_of_its_settings(confi
     head = "heads: {standard: {select_on: objects, report_on: [walls, buildings]}}"
     plan = written(config, f"galleries: {{walls: {{photos: buildings}}}}\n{head}")
     told = plan.train_head("mine", "standard", "0")
-    assert told["photos_of"] == {"objects": "objects", "walls": "buildings", "buildings": "buildings"}
+    # A list: the keys of settings are sorted on their way to a step.
+    assert told["photos_of"] == [["objects", "objects"], ["walls", "buildings"], ["buildings", "buildings"]]
     files = Wiring(plan).head_training(SimpleNamespace(run="mine", head="standard", seed="0"))
     assert files["labels"] == [f"results/mine/photos/{name}/labels.json" for name in ("objects", "buildings")]
     assert all(len(files[name]) == 2 for name in ("audits", "gallery_cls", "query_cls"))
@@ -169,7 +170,12 @@ def test_rankings_with_distractors_reuse_the_pairs_without():
     found = files.pairs(SimpleNamespace(run="paper", gallery="roxford5k-1m", reranker="ames"))
     assert found["known"] == ["results/paper/galleries/roxford5k/pairs/ames.parquet"]
     assert len(found["tokens"]) == 21
-    assert "known" not in files.pairs(SimpleNamespace(run="paper", gallery="roxford5k", reranker="ames"))
+    # Published local descriptors beside ours: only where a comparison says that they agree.
+    assert found["checked"] == ["results/paper/photos/roxford5k/locals/dinov2-locals/check.json"]
+    plain = files.pairs(SimpleNamespace(run="paper", gallery="roxford5k", reranker="ames"))
+    assert not {"known", "checked"} & set(plain)
+    ours = files.pairs(SimpleNamespace(run="paper", gallery="roxford5k-1m", reranker="ames-photos"))
+    assert "checked" not in ours
 
 
 def test_every_raw_input_of_the_rankings_is_brought():

@@ -43,6 +43,17 @@ def test_a_query_without_positives_leaves_the_mean():
     assert math.isnan(found["hard"])
 
 
+def test_a_photograph_that_is_positive_and_ignored_is_not_moved_by_itself():
+    """As the published function counts: only what is ignored strictly before a positive moves it."""
+    assert positions([3], [3]).tolist() == [3] and positions([3, 5], [1, 3]).tolist() == [2, 3]
+
+
+def test_areas_are_added_up_one_by_one():
+    """The number is the published function's; added up in pairs or from the end the last bit is another."""
+    places = [0, 1, 5, 12, 16, 17, 20, 22, 24, 25, 31, 39, 40, 45, 48, 50, 54, 55, 56, 57]
+    assert average_precision(np.array(places), 20) == 0.39013967051337395
+
+
 def test_strict_precision_always_divides_by_k():
     assert precision_at(np.array([0, 1]), 10, published=True) == 1.0
     assert precision_at(np.array([0, 1]), 10, published=False) == 0.2

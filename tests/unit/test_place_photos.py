@@ -46,8 +46,8 @@ class Cell:
         ]
         jsonl.write(self.files["--items"], items)
 
-    def first(self) -> First:
-        source = Source(None, np.eye(N_OWN + N_OTHERS, dtype=np.float32), np.empty(0, np.int64))
+    def first(self, undecoded=()) -> First:
+        source = Source(None, np.eye(N_OWN + N_OTHERS, dtype=np.float32), np.array(undecoded, dtype=np.int64))
         kept = Kept(8, [self.labels.labelled(query) for query in range(2)])
         return ranking.first_stage(self.scores, Gallery([source]), kept)
 
@@ -85,8 +85,21 @@ def test_one_stage_says_where_positives_stand_at_every_difficulty(cell):
         for name, (right, ignored) in rankkit.asked(cell.labels.gnd[query]).items():
             assert list(placed.positions[name]) == places(whole[query], right, ignored)
             assert placed.n_positives[name] == len(right)
-        assert placed.as_sorted == {}
+            assert list(placed.ignored[name]) == sorted(whole[query].index(i) for i in ignored)
+        assert placed.as_sorted == {} and placed.n_undecoded == 0
     assert json.loads((cell.folder / "grid.json").read_text()) == {"best": {}, "cells": [], "reported": None}
+
+
+def test_positives_that_could_not_be_decoded_are_told_query_by_query(cell):
+    """Photographs 2 and 7 have no pixels: 2 is a hard positive of the first query, 7 junk of the second."""
+    found = cell.first(np.array([2, 7, 15]))
+    assert found.undecoded == (2, 7)
+    first_file.write(cell.first_path, {"": found}, {})
+    assert cell.run() == 0
+    assert [response.placed.n_undecoded for response in cell.responses()] == [1, 0]
+    first_file.write(cell.first_path, {"": found._replace(undecoded=(19,))}, {})
+    with pytest.raises(RemeasureError, match="could not be decoded are no ids of its gallery"):
+        first_file.read(cell.first_path)
 
 
 def test_the_first_of_a_ranking_are_named_and_marked(cell):

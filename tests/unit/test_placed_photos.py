@@ -74,6 +74,21 @@ def test_a_cut_list_is_a_reading_of_its_own():
     assert found.published.score == pytest.approx((1 + (1 / 2 + 2 / 3) / 2 + (2 / 3 + 3 / 4) / 2) / 3)
 
 
+def test_a_list_is_cut_before_what_is_ignored_is_taken_out():
+    """A list of junk, positive, other: the second positive, third of those that count, is the fourth of all.
+
+    As in the AMES authors' evaluator with a list of the nearest: one of two positives, at the first place.
+    """
+    n = {"easy": 0, "medium": 2, "hard": 0}
+    found = graded({"truncate": 3}, n_positives=n, positions={"medium": (0, 2)}, ignored={"medium": (0, 7)})
+    assert found.also["truncated"].score == 0.5 and found.published.score == (1 + 1 + 1 / 2 + 2 / 3) / 4
+
+
+def test_positives_that_could_not_be_decoded_are_counted():
+    found = graded(n_positives={"easy": 0, "medium": 1, "hard": 1}, positions={"medium": (8,)}, n_undecoded=1)
+    assert found.counts["undecoded_positives"] == 1
+
+
 def test_a_reader_that_ranked_nothing_is_left_out():
     item = Item(item_id="q", question="", group="g")
     response = Response(custom_id="q", key="k", status="failed", text=None, error="x")

@@ -18,6 +18,12 @@ def test_the_fused_score_by_hand():
     assert found.dtype == np.float64 and np.abs(found - [0.665, 0.7775]).max() < 1e-7
 
 
+def test_fusion_is_of_double_precision():
+    """0.8 as float32 is 0.800000011920929; 0.55 of that, and 0.45 · 0.5, to the last bits of float64."""
+    found = fusion.fused(np.float32([0.8]), np.float32([0]), 0.55, 0.30)
+    assert abs(float(found[0]) - 0.665000006556511) < 1e-15
+
+
 def test_logits_beyond_all_measure_are_certainties():
     found = fusion.fused(np.float32([0, 0]), np.float32([1e30, -1e30]), 0.25, 1.0)
     assert found.tolist() == [0.75, 0.0]

@@ -6,7 +6,7 @@ import pytest
 
 import project
 from remeasure.instances import projecting, vectors_file
-from remeasure.instances.heads import model
+from remeasure.instances.heads import model, network
 from remeasure.instances.vectors_file import Rows
 
 HEAD = {
@@ -38,7 +38,7 @@ def test_it_is_what_torch_says():
     import torch
 
     torch.manual_seed(0)
-    head = model.build(24, 40, 16)
+    head = network.build(24, 40, 16)
     head(torch.randn(64, 24) * 3)  # running statistics that are not 0 and 1
     with torch.no_grad():
         head[3].weight.uniform_(0.5, 2)
@@ -46,7 +46,7 @@ def test_it_is_what_torch_says():
     vectors = np.random.default_rng(0).normal(size=(50, 24)).astype(np.float32)
     with torch.inference_mode():
         wanted = torch.nn.functional.normalize(head.eval()(torch.from_numpy(vectors))).numpy()
-    assert np.abs(projecting.project(model.tensors(head), vectors) - wanted).max() < 1e-6
+    assert np.abs(projecting.project(network.tensors(head), vectors) - wanted).max() < 1e-6
 
 
 def ran(tmp_path, cls, status, head=HEAD, settings=SETTINGS):

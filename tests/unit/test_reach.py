@@ -58,9 +58,9 @@ def test_the_papers_reach_all_corpora_and_all_adapted_models():
     assert found.corpora == ("wikipedia", "news") and len(found.adapted) == 8
     # Of systems: folders of ten models, four files and a folder of OpenRAG Bench, that of FinQA, a file
     # of HotpotQA, five of MTRAG; five prompts: two questions of the judge, what goes before each, a preamble.
-    # Six ready-made databases, and the tokenizer for one that is made. Of landmarks: photographs and labels of
-    # two benchmarks, names of distractors, two files of classes, three folders of models, two of AMES, three
-    # files for each benchmark, ids of leaking classes.
+    # Six ready-made databases, and the tokenizer for one that is made. Of landmarks: photographs and labels
+    # of two benchmarks, names of distractors, two files of classes, three folders of models, two of AMES,
+    # three files for each benchmark, ids of leaking classes.
     assert len(PLAN.sources("paper")) == 33 + 10 + 5 + 1 + 1 + 5 + 5 + 7 + (4 + 1 + 2 + 3 + 2 + 6 + 1)
 
 
@@ -117,8 +117,8 @@ def test_judges_that_are_compared_are_asked_although_no_study_names_them(plan):
 def test_systems_alone_need_what_they_ask_their_judges_and_the_data_of_their_benches(plan):
     """Both judges of the calibration are asked, one of them only there; the other system is not needed."""
     mine = plan(
-        "extends: embedded\nstudies: {pixelrag: null, tosc: null, mrarebench: null, landmarks: null, ragbench: "
-        "{reader: builtin, compare: [], readers_of: {}, stands_for: {}}}\n"
+        "extends: embedded\nstudies: {pixelrag: null, tosc: null, mrarebench: null, landmarks: null, "
+        "ragbench: {reader: builtin, compare: [], readers_of: {}, stands_for: {}}}\n"
     )
     check_run("mine", mine)
     found = reach.of(mine, "mine")

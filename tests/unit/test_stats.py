@@ -190,3 +190,14 @@ def test_any_differing_protocol_field_makes_values_incomparable_and_is_named():
     assert found == ("not comparable", "differs in grader, n")
     assert stats.verdict((50.0, 60.0), None, 1.0, []) == ("not comparable", "no published value")
     assert stats.verdict(None, 55.0, 1.0, []).verdict == "not comparable"
+
+
+def test_what_is_not_sampled_is_compared_by_its_difference():
+    """The harness check of the landmarks card, 92.70 with 0.05: 92.704 is it, 92.76 is not.
+
+    Either of 80.488 (as AMES prints it) and 0.8049 (as the notes do) is within 0.05 of the printed 80.49.
+    """
+    found = stats.near(92.704, 92.70, 0.05)
+    assert found == ("within", "published 92.7 against 92.7040, 0.0040 apart, allowed 0.05")
+    assert stats.near(92.76, 92.70, 0.05).verdict == "outside"
+    assert {stats.near(value, 80.49, 0.05).verdict for value in (80.4875, 80.4885, 80.485)} == {"within"}

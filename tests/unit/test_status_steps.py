@@ -120,9 +120,10 @@ def test_every_step_of_the_small_run_stands_once_and_has_its_place():
     # 24 cells of 6 benches, 3 of them judged, 18 cells search; 2 training sets; 2 judges are compared. Two
     # captioners of one more bench; six judged cells of two benches of cases. Eight benches of questions to
     # documents, three of them judged: one system answers all, the other one that is searched and one that is
-    # judged (`readers_of` of the run), so 8 + 2 cells, 3 + 1 of them judged.
-    assert [rules.count(name) for name in ("ask", "ask_judge", "search", "build_items")] == [42, 22, 18, 19]
-    assert [rules.count(name) for name in ("ask_agreement", "make_table", "make_agreement")] == [2, 4, 1]
+    # judged (`readers_of` of the run), so 8 + 2 cells, 3 + 1 of them judged. Four benches are ranked, not
+    # asked. Items: 6 + 2 to train on, 1, 2, 8 and 4.
+    assert [rules.count(name) for name in ("ask", "ask_judge", "search", "build_items")] == [42, 22, 18, 23]
+    assert [rules.count(name) for name in ("ask_agreement", "make_table", "make_agreement")] == [2, 5, 1]
     assert rules.count("embed") == 5 and rules.count("build_index") == 4 and rules.count("train_adapter") == 1
     places = {one.made.outputs[0]: (one.block, one.column, one.rows) for one in STEPS}
     # Two datasets: one system has a database of each, the other of the one that it is asked about.
@@ -225,6 +226,6 @@ def test_one_table_can_be_asked_for_and_an_unknown_one_is_one_line():
     with pytest.raises(
         RemeasureError,
         match="--table 'tabel1': .*did you mean 'table1'.*"
-        "makes table1, tosc, mrarebench, ragbench, ragbench.judges, judges$",
+        "makes table1, tosc, mrarebench, ragbench, landmarks, ragbench.judges, judges$",
     ):
         steps.steps(PLAN, RULES, "ci", "tabel1")

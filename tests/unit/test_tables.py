@@ -206,6 +206,16 @@ def printed(value=60.0, **changes):
     return published.Published(value=value, **(fields | changes))
 
 
+def test_an_exact_number_is_held_against_the_tolerance_and_not_against_an_interval(here):
+    """Of 5 units 3 are right: 60, and any number from 23 to 88 is in the interval."""
+    cell, settings = loaded(here, "R", is_exact=True)
+    values = {60.9: "within", 61.1: "outside", 80.0: "outside"}
+    for value, said in values.items():
+        assert cell_rows.verdict(cell, "accuracy", printed(value), settings).verdict == said
+    assert cell_rows.verdict(cell, "accuracy", printed(80.0, noise=None), settings).verdict == "within"
+    assert cell_rows.verdict(cell, "accuracy", printed(60.0, n=70), settings).verdict == "not comparable"
+
+
 def test_a_verdict_is_computed_where_the_protocol_is_the_same(here):
     cell, settings = loaded(here, "R")
     assert cell_rows.verdict(cell, "accuracy", printed(60.0), settings).verdict == "within"
@@ -279,6 +289,10 @@ def test_numbers_have_fixed_decimals_and_no_minus_zero():
     assert csv_text.decimals(-0.001, 1) == "0.0"
     assert csv_text.decimals(None, 1) is None
     assert csv_text.significant(0.0000123456789) == "1.23457e-05"
+    # The number itself is rounded, not its text: 80.485 lies below the half (landmarks card, section 2.8).
+    assert [csv_text.decimals(value, 2) for value in (80.488, 100 * 0.8049, 80.485)] == [
+        "80.49", "80.49", "80.48",
+    ]  # fmt: skip
 
 
 def publish(suffixes, run="embedded"):

@@ -11,7 +11,7 @@ import torch
 import headkit
 import train_head
 from remeasure.instances import torch_module
-from remeasure.instances.heads import checkpoint, model
+from remeasure.instances.heads import checkpoint, model, network
 from remeasure.instances.heads.vectors import OnDevice, TrainingVectors
 
 SIZES = {100 + number: 3 + number % 4 for number in range(12)} | {7: 2}
@@ -167,8 +167,8 @@ def test_vectors_that_lie_on_a_device_are_those_of_the_files(given):
 
 
 def test_weights_that_are_there_are_not_trained(given, trained, tmp_path):
-    head = model.build(12, 16, 8)
-    model.load(head, model.read(trained / "0.safetensors", 12, 16, 8)[0])
+    head = network.build(12, 16, 8)
+    network.load(head, model.read(trained / "0.safetensors", 12, 16, 8)[0])
     torch.save(head.state_dict() | {"classes": torch.zeros(3, 8)}, tmp_path / "full_head.pt")
     options = {name: paths for name, paths in given.items() if name not in ("--plan", "--cls")}
     assert run(options | {"--weights": [tmp_path / "full_head.pt"]}, tmp_path) == 0

@@ -1,4 +1,6 @@
 import multiprocessing
+import os
+import resource
 
 import h5py
 import numpy as np
@@ -171,3 +173,18 @@ def test_a_forked_process_reads_by_its_own_map(tmp_path):
     process.start()
     assert here.recv() == 1.0
     process.join()
+
+
+def test_hundreds_of_files_take_few_descriptors(tmp_path):
+    """200 files with two mapped datasets each, and 60 descriptors beside those that are open already."""
+    files = [Rows(made(tmp_path / f"{i}.h5", cls=np.full((3, 2), i, np.float32))) for i in range(200)]
+    probe = os.open(os.devnull, os.O_RDONLY)
+    os.close(probe)
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (probe + 60, before[1]))
+    try:
+        for _ in range(2):
+            assert [float(rows.take("cls", np.array([2]))[0, 0]) for rows in files] == list(range(200))
+            assert all(rows.names() == ["photo_0", "photo_1", "photo_2"] for rows in files)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)

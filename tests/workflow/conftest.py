@@ -24,6 +24,7 @@ CI_TARGETS = tuple(
         *("table1.csv", "table1.html", "judges.csv", "tosc.csv", "tosc.html"),
         *("mrarebench.csv", "mrarebench.html"),
         *("ragbench.csv", "ragbench.html", "ragbench.judges.csv"),
+        *("landmarks.csv", "landmarks.html"),
     )
 )
 

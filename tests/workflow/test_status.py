@@ -85,10 +85,10 @@ def test_a_finished_run_is_done_with_all_its_answers(finished):
         + [{"n": 5, "total": 5}] * 3
     )
     assert [one["answers"] for one in values["steps"] if one["rule"] == "ask_calibration"] == [
-        {"n": 8, "total": 8}
+        {"n": 4, "total": 4}
     ] * 2
     assert [one["answers"] for one in values["steps"] if one["rule"] == "ask_agreement"] == [
-        {"n": 12, "total": 12}
+        {"n": 6, "total": 6}
     ] * 2
 
 

@@ -38,7 +38,7 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Settings of the grader."""
 
     truncate: Positive | None = None
-    """A further reading scores only so many of a ranking, ignored ones left out."""
+    """A further reading scores only so many of a first stage, ignored ones among them."""
 
 
 class PlacedPhotos:
@@ -78,7 +78,9 @@ class PlacedPhotos:
             "precision_at_k": "published: divided by the last positive's place where that is before k; "
             "strict: by k",
         }
-        return rules | ({"truncated": f"the first {cut}"} if cut else {})
+        if cut:
+            rules["truncated"] = f"the first {cut} of the first stage, ignored ones among them"
+        return rules
 
     def unit_of(self, item: Item) -> str:
         """Return the unit that an item belongs to: itself."""
@@ -145,8 +147,15 @@ def _verdict(at: Positions, score: float | None) -> tuple[str, str]:
 
 
 def _truncated(placed: Placed, cut: int) -> Reading:
-    """Return the scores of a list that was cut: what is behind it is not found, and not expected to be."""
-    at = {name: tuple(place for place in places if place < cut) for name, places in placed.positions.items()}
+    """Return the scores of a list that was cut: what is behind it is not found, and not expected to be.
+
+    The list is cut before what is ignored is taken out of it, so that it then has as many fewer places.
+    """
+    ignored = {name: sum(rank < cut for rank in ranks) for name, ranks in placed.ignored.items()}
+    at = {
+        name: tuple(place for place in places if place < cut - ignored.get(name, 0))
+        for name, places in placed.positions.items()
+    }
     n_positives = {name: min(n, cut) for name, n in placed.n_positives.items()}
     return _reading(at, n_positives, True)
 
@@ -154,7 +163,10 @@ def _truncated(placed: Placed, cut: int) -> Reading:
 def _counts(placed: Placed) -> dict[str, int]:
     """Count what a reader of the table wants to know beside the numbers."""
     counts = {f"queries_without_{name}": int(not placed.n_positives.get(name)) for name in DIFFICULTIES}
-    return counts | {"queries_with_tied_positives": int(placed.n_tied > 0)}
+    return counts | {
+        "queries_with_tied_positives": int(placed.n_tied > 0),
+        "undecoded_positives": placed.n_undecoded,
+    }
 
 
 PLACED_PHOTOS = PlacedPhotos()

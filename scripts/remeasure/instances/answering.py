@@ -104,6 +104,8 @@ def placed(rankings: Rankings, names: Names, query: int, rerank: Rerank | None) 
         positions=_numbers(at),
         as_sorted=_numbers(as_sorted),
         n_tied=ranks.n_tied,
+        n_undecoded=len({*truth.easy, *truth.hard} & set(first.undecoded)),
+        ignored=_numbers({name: np.sort(ranks.of(ids)) for name, (_, ids) in settings.items()}),
         top=tuple(
             PlacedPhoto(photo=names.of(photo), score=score, label=kinds.get(photo))
             for photo, score in zip(ids.tolist(), scores.tolist(), strict=True)

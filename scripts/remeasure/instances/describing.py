@@ -24,7 +24,7 @@ from remeasure.progress import Progress
 
 log = logging.getLogger("remeasure.describing")
 
-SIZE, STATUS, BOX, LANDMARK, ROW = "size", "status", "box", "landmark_id", "row"
+CLS, SIZE, STATUS, BOX, LANDMARK, ROW = "cls", "size", "status", "box", "landmark_id", "row"
 
 
 class Describer(Protocol):

@@ -45,6 +45,8 @@ class First(NamedTuple):
     """Of every query; of a list that was cut off those that it has."""
     cut_at: int | None = None
     """Length of a ranking of somebody else's that does not name the whole gallery."""
+    undecoded: tuple[int, ...] = ()
+    """Labelled photographs that could not be decoded, ascending: ids, whichever query labels them."""
 
     @property
     def n_listed(self) -> int:
@@ -63,12 +65,13 @@ def write(
         about: what made them, without times and paths.
         attributes: further facts, stored as JSON.
     """
-    sizes = {(found.n_gallery, found.cut_at) for found in rankings.values()}
+    sizes = {(found.n_gallery, found.cut_at, found.undecoded) for found in rankings.values()}
     assert len(sizes) == 1, sizes
-    n_gallery, cut_at = sizes.pop()
+    n_gallery, cut_at, undecoded = sizes.pop()
+    told = {"about": about, "cut_at": cut_at, "undecoded": undecoded}
     with hdf5_file.writing(path) as (store, _):
         store.attrs["n_gallery"] = n_gallery
-        for name, value in {"about": about, "cut_at": cut_at, **attributes}.items():
+        for name, value in {**told, **attributes}.items():
             store.attrs[name] = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
         for prefix, found in rankings.items():
             for name, array in _arrays(found).items():
@@ -120,6 +123,9 @@ class FirstFile:
             raise self._refused("about is no JSON object")
         if self.n_gallery < 1 or not is_length:
             raise self._refused(f"its gallery has {self.n_gallery} photographs, cut at {cut_at!r}")
+        lost = self.facts.setdefault("undecoded", [])
+        if not isinstance(lost, list) or not all(type(i) is int and 0 <= i < self.n_gallery for i in lost):
+            raise self._refused("its photographs that could not be decoded are no ids of its gallery")
 
     def _refused(self, reason: str) -> RemeasureError:
         return RemeasureError(
@@ -153,7 +159,8 @@ class FirstFile:
             Ranks(*(column[ends[q] : ends[q + 1]] for column in columns), int(counts[q]))
             for q in range(len(counts))
         )
-        return First(self.n_gallery, found["top_id"], found["top_score"], labelled, self.facts["cut_at"])
+        cut_at, undecoded = self.facts["cut_at"], tuple(self.facts["undecoded"])
+        return First(self.n_gallery, found["top_id"], found["top_score"], labelled, cut_at, undecoded)
 
     def _check(self, found: Mapping[str, np.ndarray]) -> None:
         """Check shapes, orders and ranges."""

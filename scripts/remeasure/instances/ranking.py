@@ -121,7 +121,9 @@ def first_stage(queries: np.ndarray, gallery: Gallery, kept: Kept, n_threads: in
             found += pool.map(lambda pair: _ranked(*pair, gallery, kept), zip(scores, labelled, strict=True))
             del scores
     tops = np.stack([top for _, top, _ in found]), np.stack([score for _, _, score in found])
-    return First(gallery.n, *tops, tuple(ranks for ranks, _, _ in found))
+    ids = np.concatenate([np.empty(0, np.int64), *kept.labelled])
+    undecoded = np.intersect1d(gallery.unreadable, ids)
+    return First(gallery.n, *tops, tuple(ranks for ranks, _, _ in found), undecoded=tuple(undecoded.tolist()))
 
 
 def scored(queries: np.ndarray, gallery: Gallery) -> np.ndarray:

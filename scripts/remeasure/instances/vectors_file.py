@@ -17,6 +17,7 @@ import numpy as np
 from remeasure import hdf5_file
 from remeasure.errors import RemeasureError
 from remeasure.files import open_regular
+from remeasure.instances.open_maps import OpenMaps
 
 NAME, ABOUT = "name", "about"
 BLOCK_ROWS = 4096
@@ -130,6 +131,9 @@ def write(path: Path, names: Sequence[str], *, about: Mapping[str, Any], **array
         put(0, **named)
 
 
+_OPEN = OpenMaps()
+
+
 class Rows:
     """The rows of a file, read where they lie; it is opened anew in every process that reads.
 
@@ -147,7 +151,7 @@ class Rows:
         self.path = Path(path)
         self._places: dict[str, int | None] = {}
         self.columns: dict[str, Column] = {}
-        self._maps: dict[str, np.ndarray] = {}
+        self.maps: dict[str, np.ndarray] = {}
         self._pid = os.getpid()
         self.n = 0
         try:
@@ -216,16 +220,18 @@ class Rows:
     def array(self, key: str) -> np.ndarray:
         """Return a dataset as it lies in the file, mapped and not checked; shape (n, …)."""
         if os.getpid() != self._pid:
-            self._maps, self._pid = {}, os.getpid()
-        if key not in self._maps:
+            self.maps, self._pid = {}, os.getpid()
+        found = self.maps.get(key)
+        if found is None:
             if key not in self.columns:
                 self.check(key)
             column, place = self.columns[key], self._places[key]
             shape = (self.n, *column.row)
             if 0 in shape or place is None:
                 return np.empty(shape, column.dtype)
-            self._maps[key] = np.memmap(self.path, column.dtype, "r", place, shape)
-        return self._maps[key]
+            self.maps[key] = found = np.memmap(self.path, column.dtype, "r", place, shape)
+        _OPEN.use(self, key)
+        return found
 
     def blocks(self, key: str, rows: int = BLOCK_ROWS) -> Iterator[tuple[int, np.ndarray]]:
         """Yield (first row, rows) of a dataset in order, each finite; errors as of ``check_finite``."""

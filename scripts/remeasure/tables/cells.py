@@ -128,6 +128,9 @@ def differing(score: Score, published: Published, settings: TableSettings) -> li
 def verdict(cell: Cell, metric: str, published: Published | None, settings: TableSettings) -> stats.Verdict:
     """Compare a number with its published value, in the table's unit.
 
+    Where the units are all that there are, an interval over units says nothing about a reproduction: a
+    published value that comes with a tolerance is compared with the number itself.
+
     Raises:
         RemeasureError: the published value has another unit.
     """
@@ -138,9 +141,11 @@ def verdict(cell: Cell, metric: str, published: Published | None, settings: Tabl
             f"{settings.table} {settings.name(cell.key)}: published in {published.unit}, the "
             f"table is in {settings.unit_of(metric)}; correct config/published or the study's unit"
         )
-    interval, factor = cell.score.metrics[metric].published.interval, settings.factor_of(metric)
+    number, factor = cell.score.metrics[metric].published, settings.factor_of(metric)
+    interval, fields = number.interval, differing(cell.score, published, settings)
+    if settings.is_exact and published.noise is not None and number.value is not None and not fields:
+        return stats.near(number.value * factor, published.value, published.noise)
     scaled = (interval[0] * factor, interval[1] * factor) if interval else None
-    fields = differing(cell.score, published, settings)
     return stats.verdict(scaled, published.value, published.noise, fields)
 
 

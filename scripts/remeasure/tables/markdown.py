@@ -101,7 +101,7 @@ def render(
         "## Failures\n",
         *failed_answers(cells, settings),
         *left_out(first, settings),
-        lengths(cells, settings),
+        *lengths(cells, settings),
         *told(stages, settings),
     ]
     return "\n".join(sections)

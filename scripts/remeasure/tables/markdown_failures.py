@@ -141,18 +141,25 @@ def _title_of(name: str) -> str:
     return name.replace("_", " ").capitalize()
 
 
-def lengths(cells: Cells, settings: TableSettings) -> str:
-    """Say how long answers are and which share of them was cut off: of each cell, or of many the range."""
+def lengths(cells: Cells, settings: TableSettings) -> list[str]:
+    """Say how long answers are and which share of them was cut off: of each cell, or of many the range.
+
+    Rankings have no length: nothing is said of them.
+    """
+    if all(_has_no_texts(cell) for cell in cells.values()):
+        return []
     if len(cells) <= MAX_CELLS_NAMED:
-        return (
-            "Words per answer: "
-            + "; ".join(_length(key, cell, settings) for key, cell in cells.items())
-            + ".\n"
-        )
+        named = "; ".join(_length(key, cell, settings) for key, cell in cells.items())
+        return [f"Words per answer: {named}.\n"]
     means = sorted(cell.score.n_words_mean for cell in cells.values() if cell.score.n_words_mean is not None)
     cut = sorted(_cut_off(cell) for cell in cells.values())
     words = f"{means[0]:.1f} to {means[-1]:.1f}, mean of a cell" if means else "none"
-    return f"Words per answer: {words}; cut off {cut[0]:.1%} to {cut[-1]:.1%} of the answers of a cell.\n"
+    return [f"Words per answer: {words}; cut off {cut[0]:.1%} to {cut[-1]:.1%} of the answers of a cell.\n"]
+
+
+def _has_no_texts(cell: Cell) -> bool:
+    score = cell.score
+    return bool(score.statuses.get("answered")) and score.n_words_mean is None and not score.n_empty
 
 
 def _cut_off(cell: Cell) -> float:

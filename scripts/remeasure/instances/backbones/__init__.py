@@ -8,10 +8,11 @@ import msgspec
 import numpy as np
 
 from remeasure.errors import RemeasureError
+from remeasure.instances import describing
 from remeasure.instances.describing import Describer
 from remeasure.instances.vectors_file import Column
 
-CLS = "cls"
+CLS = describing.CLS
 
 
 class Told(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -1,4 +1,4 @@
-"""The head: two linear layers with GELU between them, and batch normalisation; its file, what goes into it.
+"""The file of a head, two linear layers with GELU between them and batch normalisation; what goes into it.
 
 Tensors have the names that torch gives the layers of a ``Sequential``: ``0`` and ``2`` are linear (the second
 without bias), ``1`` is GELU, which has none, ``3`` is batch normalisation.
@@ -9,17 +9,13 @@ Source:
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from remeasure import safetensors_file, torch_file
 from remeasure.errors import RemeasureError
-from remeasure.instances import torch_module
 from remeasure.number_types import FLOATS, Spec
-
-if TYPE_CHECKING:
-    from torch import nn
 
 TORCH_SUFFIXES = (".pt", ".pth", ".bin")
 COUNTER = "num_batches_tracked"
@@ -60,27 +56,6 @@ def n_parameters(width: int, hidden: int, dim: int) -> int:
     """Return how many numbers of a head are trained; running means and variances are only counted along."""
     trained = [shape for name, shape in shapes(width, hidden, dim).items() if "running" not in name]
     return sum(int(np.prod(shape)) for shape in trained)
-
-
-def build(width: int, hidden: int, dim: int) -> "nn.Sequential":
-    """Return a head with torch's usual first weights, drawn from torch's generator."""
-    nn = torch_module.load().nn
-    return nn.Sequential(
-        nn.Linear(width, hidden), nn.GELU(), nn.Linear(hidden, dim, bias=False), nn.BatchNorm1d(dim)
-    )
-
-
-def tensors(head: "nn.Sequential") -> dict[str, np.ndarray]:
-    """Return the tensors of a head, float32, by name."""
-    state = head.state_dict()
-    return {name: state[name].cpu().numpy().copy() for name in state if not name.endswith(COUNTER)}
-
-
-def load(head: "nn.Sequential", found: Mapping[str, np.ndarray]) -> None:
-    """Put tensors into a head."""
-    torch = torch_module.load()
-    counters = {name: value for name, value in head.state_dict().items() if name.endswith(COUNTER)}
-    head.load_state_dict({name: torch.from_numpy(np.array(v)) for name, v in found.items()} | counters)
 
 
 def write(path: Path, found: Mapping[str, np.ndarray]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from remeasure.instances import torch_module
-from remeasure.instances.heads import model, selection
+from remeasure.instances.heads import model, network, selection
 from remeasure.instances.heads.checkpoint import Epoch
 from remeasure.instances.heads.sampling import Chosen
 from remeasure.instances.heads.selection import Bench, HeldOut
@@ -52,8 +52,8 @@ def report(
     sizes = (settings.backbone.dim, settings.hidden, settings.dim)
     ways = {"backbone": lambda vectors: vectors}
     for name, tensors in heads.items():
-        head = model.build(*sizes)
-        model.load(head, tensors)
+        head = network.build(*sizes)
+        network.load(head, tensors)
         ways[name] = selection.projection(head.to(device).eval(), device)
     return {
         "head": settings.name,

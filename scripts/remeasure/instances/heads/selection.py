@@ -34,7 +34,7 @@ def projection(head, device: str) -> Project:
     """Return what a head makes of vectors in its evaluation mode; a row of zeros stays one.
 
     Args:
-        head: as ``model.build`` makes it, on a device.
+        head: as ``network.build`` makes it, on a device.
         device: torch's name of that.
     """
     torch = torch_module.load()

@@ -16,7 +16,7 @@ import numpy as np
 
 from remeasure.errors import RemeasureError
 from remeasure.instances import torch_module
-from remeasure.instances.heads import arcface, model, sampling
+from remeasure.instances.heads import arcface, network, sampling
 from remeasure.instances.heads.checkpoint import Epoch, Folder
 from remeasure.instances.heads.sampling import Chosen
 from remeasure.instances.heads.settings import HeadSettings
@@ -94,7 +94,7 @@ class Training:
         # Drawn on the processor, so that a seed begins alike on every device.
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(s.seed)
-            head = model.build(s.backbone.dim, s.hidden, s.dim)
+            head = network.build(s.backbone.dim, s.hidden, s.dim)
             classes = torch.empty(self.chosen.n_classes, s.dim)
             torch.nn.init.xavier_uniform_(classes)
         self.head = head.to(self.device)
@@ -128,7 +128,7 @@ class Training:
             one = Epoch(epoch=epoch, rate=rate_of(epoch, self.settings), loss=loss, value=value)
             self.history = (*self.history, one)
             if best_of(self.history) == epoch:
-                self.best = model.tensors(self.head)
+                self.best = network.tensors(self.head)
             if kept is not None:
                 kept.write(self.history, self._state())
             log.info("%s: epoch %d loss %.4f mAP %.4f", name, epoch, loss, value)
@@ -184,7 +184,7 @@ class Training:
         return dict(self.head.named_parameters()) | {_CLASSES: self.classes}
 
     def _state(self) -> dict[str, np.ndarray]:
-        found = {_HEAD + name: value for name, value in model.tensors(self.head).items()}
+        found = {_HEAD + name: value for name, value in network.tensors(self.head).items()}
         found[_CLASSES] = self.classes.detach().cpu().numpy()
         found |= {_BEST + name: value for name, value in self.best.items()}
         for name, parameter in self._parameters().items():
@@ -200,7 +200,7 @@ class Training:
         self.best = {
             name.removeprefix(_BEST): value for name, value in tensors.items() if name.startswith(_BEST)
         }
-        model.load(
+        network.load(
             self.head,
             {name.removeprefix(_HEAD): value for name, value in tensors.items() if name.startswith(_HEAD)},
         )
