@@ -187,6 +187,9 @@ def test_a_row_that_a_shard_has_not_cannot_be_wanted(tmp_path):
     paths = shard(tmp_path, {"a": jpeg()})
     with pytest.raises(RemeasureError, match="wants row 5 of piece 1of1, which has 1"):
         pieces.open_shard("1of1", *paths, wanted(tmp_path / "w.parquet", [("1of1", 5)]))
+    for rows in ([("1of1", None)], [("1of1", 0), ("1of1", None)]):
+        with pytest.raises(RemeasureError, match="row is int64 with 1 nulls"):
+            pieces.open_shard("1of1", *paths, wanted(tmp_path / "w.parquet", rows))
     (tmp_path / "no.parquet").write_bytes(b"no")
     with pytest.raises(RemeasureError, match="no table of wanted photographs"):
         pieces.open_shard("1of1", *paths, tmp_path / "no.parquet")
@@ -300,6 +303,33 @@ def test_what_made_a_file_is_kept_as_json(tmp_path, small):
 
     with h5py.File(tmp_path / "o.h5") as store:
         assert json.loads(store.attrs[vectors_file.ABOUT]) == ABOUT
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "says"),
+    [
+        ("offset", [None], "column offset is int64 with 1 nulls"),
+        ("offset", ["a"], "column offset is string with 0 nulls, expected int32 or int64"),
+        ("size", [1.5], "column size is double"),
+        ("name", [7], "column name is int64 with 0 nulls, expected string"),
+        ("sha1", [None], "column sha1 is null with 1 nulls"),
+        ("landmark_id", [1 << 40], "column landmark_id is int64 with 0 nulls, expected int32"),
+        # The end of what it says is beyond what 64 bits can count.
+        ("size", [2**63 - 1], "its index goes further"),
+    ],
+)
+def test_an_index_with_other_columns_than_ours_is_one_line(tmp_path, column, values, says):
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    tar, index = shard(tmp_path, {"a": jpeg()})
+    table = parquet.read_table(index)
+    kind = pa.int64() if column == "offset" and values == [None] else None
+    table = table.set_column(table.column_names.index(column), column, pa.array(values, kind))
+    parquet.write_table(table, index)
+    with pytest.raises(RemeasureError, match=says) as told:
+        pieces.open_shard("1of1", tar, index)
+    assert "\n" not in str(told.value)
 
 
 # -- described again ---------------------------------------------------------------------------------------
