@@ -112,7 +112,7 @@ def test_sixteen_bits_are_near():
 
 def test_without_torch_one_line_says_what_to_do(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(RemeasureError, match=r"^torch is missing: run make landmarks \(or pip install"):
+    with pytest.raises(RemeasureError, match=r"^torch is missing: run make landmarks \(or make setup-torch"):
         torch_module.load()
 
 

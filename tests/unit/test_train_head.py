@@ -190,7 +190,7 @@ def test_without_torch_one_line_says_what_to_do(given, tmp_path, capsys, monkeyp
     monkeypatch.setitem(__import__("sys").modules, "torch", None)
     assert run(given, tmp_path) == 2
     assert capsys.readouterr().err.splitlines()[-1] == (
-        "error: torch is missing: run make landmarks (or pip install -r requirements-torch.txt)"
+        "error: torch is missing: run make landmarks (or make setup-torch)"
     )
     with pytest.raises(Exception, match="torch is missing"):
         torch_module.load()

@@ -15,6 +15,6 @@ def load() -> ModuleType:
         import torch
     except ImportError:
         raise RemeasureError(
-            "torch is missing: run make landmarks (or pip install -r requirements-torch.txt)"
+            "torch is missing: run make landmarks (or make setup-torch)"
         ) from None
     return torch
