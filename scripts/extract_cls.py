@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from remeasure import cli, options, provenance
-from remeasure.instances import backbones, describing, given, making
+from remeasure.instances import backbones, describing, given, making, repeating
 from remeasure.instances.backbones import N_COMPARED, Gated, Told
 from remeasure.instances.pieces import Piece
 
@@ -28,6 +28,9 @@ def extract(told: Told, args: argparse.Namespace) -> tuple[dict[str, int], dict,
         if isinstance(describer, Gated):
             compare_with_released(describer, piece)
         counts = describing.describe(piece, describer, args.out, about, rule="rounded", threads=args.threads)
+        # Of 8 bits of a number a batch beside other photographs leaves less than the limit asks for.
+        if told.precision != "bfloat16":
+            repeating.check(piece, describer, args.out, "rounded")
     return counts, about, [*making.pictures_of(args), *files.values()]
 
 

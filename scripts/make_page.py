@@ -190,6 +190,12 @@ def shown(
     return tuple(found)
 
 
+def pictures_of(item: Item, reader: ImageReader, gallery: Gallery | None) -> tuple[str, ...]:
+    """Return the images of an item; of a query to a gallery also the photograph that it was cut out of."""
+    images = tuple(thumbnails.data_url(reader, ref) for ref in item.images)
+    return images if gallery is None else (*images, *rankings.whole(item, gallery.photos))
+
+
 def bench_part(
     title: str,
     grader: graders.UnitGrader,
@@ -239,9 +245,7 @@ def bench_part(
             html.UnitPart(
                 unit_id=name,
                 items=units[name],
-                pictures=tuple(
-                    tuple(thumbnails.data_url(reader, ref) for ref in item.images) for item in units[name]
-                ),
+                pictures=tuple(pictures_of(item, reader, gallery) for item in units[name]),
                 cells=shown(known, name, units[name], named, gallery),
             )
             for name in names

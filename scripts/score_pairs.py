@@ -25,6 +25,8 @@ from remeasure.progress import Progress
 log = logging.getLogger("remeasure.score_pairs")
 PHOTOS_AT_ONCE = {"cpu": 32, "cuda": 2048}
 """Photographs of a block: what is made of them once lies in memory until their pairs are scored."""
+N_COMPARED = 256
+"""Pairs that are scored with 32 bits as well where a coarser mode is asked for."""
 _MAX_QUERIES, _MAX_GALLERY = 1 << 15, 1 << 31
 
 
@@ -100,6 +102,18 @@ def open_all(args: argparse.Namespace, settings: Scoring) -> Opened:
     return Opened(model, ready, tokens, wanted, key)
 
 
+def difference(args: argparse.Namespace, settings: Scoring, opened: Opened, found: np.ndarray) -> float:
+    """Return how far some logits are from those of 32 bits, at most: what a coarser mode costs."""
+    rows = np.unique(np.linspace(0, len(found) - 1, N_COMPARED).astype(int))
+    (query, one), (photo, other) = (np.unique(ids, return_inverse=True) for ids in opened.wanted[rows].T)
+    tensors = weights.read(args.checkpoint, settings)
+    exact = scoring.opened(tensors, settings, "fp32", opened.key["device"], args.threads)
+    queries = Tokens(args.queries, settings.width).take(query, settings.tokens_query)
+    photos = opened.gallery.take(photo, settings.tokens_gallery)
+    sides = [scoring.ready(exact, *side) for side in (queries, photos)]
+    return float(np.abs(scoring.logits(exact, *sides, np.stack([one, other], 1)) - found[rows]).max())
+
+
 def read_known(paths: list[Path], key: dict[str, Any]) -> dict[tuple[int, int], float]:
     """Return the logits of pairs that a gallery of the same benchmark has, by query and photograph."""
     found: dict[tuple[int, int], float] = {}
@@ -165,6 +179,9 @@ def work(args: argparse.Namespace) -> None:
     n_known = sum(pair in known for pair in map(tuple, opened.wanted.tolist()))
     log.info("%s: %d pairs, %d of them known", settings.gallery, len(opened.wanted), n_known)
     found, n_scored = score(opened, settings, known, pairs.Blocks(args.blocks, opened.key))
+    facts: dict[str, Any] = {"device": opened.key["device"], "numeric": settings.numeric}
+    if settings.numeric != "fp32":
+        facts["largest_difference_from_fp32"] = difference(args, settings, opened, found)
     query, photo = opened.wanted.T
     order = np.lexsort([photo, query])
     columns = {
@@ -191,7 +208,7 @@ def work(args: argparse.Namespace) -> None:
         outputs=[args.out],
         packages=["torch", "numpy", "pyarrow", "h5py"],
         counts={"pairs": len(order), "photographs": len(np.unique(photo)), "queries": len(np.unique(query))},
-        facts={"device": opened.key["device"], "numeric": settings.numeric},
+        facts=facts,
     )
     log.info("%d pairs, %d scored now", len(order), n_scored)
 

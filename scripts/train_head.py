@@ -46,7 +46,7 @@ def read_benches(args: argparse.Namespace, settings: HeadSettings) -> tuple[dict
     for name, *paths in zip(settings.sets, *given, strict=True):
         benches[name], more = selection.read_bench(*paths, settings.backbone.dim)
         files += more
-    return {gallery: benches[name] for gallery, name in settings.photos_of.items()}, files
+    return {gallery: benches[name] for gallery, name in settings.photos_of}, files
 
 
 def train_both(

@@ -57,6 +57,8 @@ def dense_logits(tensors, shape: Shape, one, n_one, other, n_other) -> np.ndarra
     import torch
     from torch.nn import functional
 
+    torch.set_num_threads(1)  # two wait for each other where tests run side by side
+
     at = {name: torch.from_numpy(value) for name, value in tensors.items()}
 
     def norm(x, name):

@@ -35,7 +35,7 @@ SETTINGS = {
     "select_on": "walls",
     "holdout_share": 0.2,
     "report_on": ["walls", "things"],
-    "photos_of": {"walls": "walls", "things": "things"},
+    "photos_of": [["walls", "walls"], ["things", "things"]],
 }
 
 

@@ -535,7 +535,7 @@ class Plan(CalibrationPlan, CostsPlan):
             "decimals": study.decimals,
             "notes": study.notes + here.notes,
             **found,
-            "spread_of": here.spread_of,
+            "spread_of": [[name, list(readers)] for name, readers in here.spread_of.items()],
             "stands_for": {reader: list(others) for reader, others in here.stands_for.items()},
             "blocks": table_facts.with_anchors(self, table, name, found["blocks"]),
             "facts": table_facts.of_table(self, run, name, cells),

@@ -271,7 +271,7 @@ class InstancesPlan:
                 "backbone": self.extract_cls(run, found.backbone),
                 "select_on": found.select_on,
                 "report_on": list(found.report_on),
-                "photos_of": {name: self.gallery(run, name).photos for name in self.measured_on(found)},
+                "photos_of": [[name, self.gallery(run, name).photos] for name in self.measured_on(found)],
             }
         )
 

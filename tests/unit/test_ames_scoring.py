@@ -3,10 +3,11 @@ import pytest
 
 from ameskit import SMALL, dense_logits, random_descriptors, random_weights
 from remeasure.errors import RemeasureError
+from remeasure.instances import vectors_file
 from remeasure.instances.ames import scoring
 from remeasure.instances.ames.layouts import Block
 from remeasure.instances.ames.scoring import kind_of
-from remeasure.instances.ames.tokens import remapped
+from remeasure.instances.ames.tokens import Tokens, remapped
 
 LENGTH = 70
 
@@ -97,3 +98,14 @@ def test_sixteen_bits_give_nearly_the_same():
         found.append(scoring.logits(model, *sides, pairs))
     assert (found[0] == found[1]).all()  # a CPU has no tf32
     assert 0 < np.abs(found[0] - found[2]).max() < 0.02
+
+
+def test_fewer_tokens_than_are_stored_are_the_first_ones(tmp_path):
+    """A file of 5 tokens a photograph, the published 700; 3 are asked for, the published 600."""
+    tok = np.arange(1, 41, dtype=np.float16).reshape(2, 5, 4)
+    tok[1, 2:] = 0
+    arrays = {"tok": tok, "n_valid": np.array([5, 2], np.uint16), "row": np.arange(2)}
+    vectors_file.write(tmp_path / "t.h5", ["a", "b"], about={}, **arrays)
+    found, n_valid = Tokens(tmp_path / "t.h5", 4).take(np.array([0, 1]), 3)
+    assert found.shape == (2, 3, 4) and n_valid.tolist() == [3, 2]
+    assert found[0, 2].tolist() == [9, 10, 11, 12] and found[1, 2].tolist() == [0, 0, 0, 0]

@@ -6,7 +6,7 @@ import pytest
 
 from photokit import Means, benchmark, jpeg, shard, truth
 from remeasure.errors import RemeasureError
-from remeasure.instances import describing, pieces, vectors_file
+from remeasure.instances import describing, pieces, repeating, vectors_file
 from remeasure.instances.vectors_file import Column, Rows
 
 ABOUT = {"extractor": "means"}
@@ -187,6 +187,9 @@ def test_a_row_that_a_shard_has_not_cannot_be_wanted(tmp_path):
     paths = shard(tmp_path, {"a": jpeg()})
     with pytest.raises(RemeasureError, match="wants row 5 of piece 1of1, which has 1"):
         pieces.open_shard("1of1", *paths, wanted(tmp_path / "w.parquet", [("1of1", 5)]))
+    for rows in ([("1of1", None)], [("1of1", 0), ("1of1", None)]):
+        with pytest.raises(RemeasureError, match="row is int64 with 1 nulls"):
+            pieces.open_shard("1of1", *paths, wanted(tmp_path / "w.parquet", rows))
     (tmp_path / "no.parquet").write_bytes(b"no")
     with pytest.raises(RemeasureError, match="no table of wanted photographs"):
         pieces.open_shard("1of1", *paths, tmp_path / "no.parquet")
@@ -300,3 +303,55 @@ def test_what_made_a_file_is_kept_as_json(tmp_path, small):
 
     with h5py.File(tmp_path / "o.h5") as store:
         assert json.loads(store.attrs[vectors_file.ABOUT]) == ABOUT
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "says"),
+    [
+        ("offset", [None], "column offset is int64 with 1 nulls"),
+        ("offset", ["a"], "column offset is string with 0 nulls, expected int32 or int64"),
+        ("size", [1.5], "column size is double"),
+        ("name", [7], "column name is int64 with 0 nulls, expected string"),
+        ("sha1", [None], "column sha1 is null with 1 nulls"),
+        ("landmark_id", [1 << 40], "column landmark_id is int64 with 0 nulls, expected int32"),
+        # The end of what it says is beyond what 64 bits can count.
+        ("size", [2**63 - 1], "its index goes further"),
+    ],
+)
+def test_an_index_with_other_columns_than_ours_is_one_line(tmp_path, column, values, says):
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    tar, index = shard(tmp_path, {"a": jpeg()})
+    table = parquet.read_table(index)
+    kind = pa.int64() if column == "offset" and values == [None] else None
+    table = table.set_column(table.column_names.index(column), column, pa.array(values, kind))
+    parquet.write_table(table, index)
+    with pytest.raises(RemeasureError, match=says) as told:
+        pieces.open_shard("1of1", tar, index)
+    assert "\n" not in str(told.value)
+
+
+# -- described again ---------------------------------------------------------------------------------------
+
+
+def test_some_photographs_of_a_finished_file_are_described_again(tmp_path, small, monkeypatch):
+    """Of nine photographs every third: three, and none of a piece of two."""
+    monkeypatch.setattr(repeating, "ONE_IN", 3)
+    path = tmp_path / "o.h5"
+    with pieces.open_benchmark("1of1", *small) as piece:
+        described(piece, path)
+        seen = Means()
+        assert repeating.check(piece, seen, path, "rounded") == pytest.approx(1.0)
+        assert sum(n for _, n in seen.ran) == 6  # two inputs each
+        # One photograph of those that were decoded has the vector of another.
+        rows = Rows(path)
+        wrong = {key: rows.read(key) for key in rows.columns if key != "name"}
+        wrong["cls"][wrong["status"] != 2] = np.float32([1, 0, 0])
+        vectors_file.write(path, rows.names(), about={}, **wrong)
+        with pytest.raises(RemeasureError, match=r"photograph g\d described again has the cosine 0\.\d+"):
+            repeating.check(piece, Means(), path, "rounded")
+        assert not path.exists()
+    with pieces.open_benchmark("queries", *small) as piece:
+        described(piece, tmp_path / "q.h5")
+        assert repeating.check(piece, Means(), tmp_path / "q.h5", "rounded") is None

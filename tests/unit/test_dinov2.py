@@ -108,6 +108,16 @@ def test_the_commonest_photograph_is_described_at_its_three_scales(folder):
 # -- global vectors ----------------------------------------------------------------------------------------
 
 
+def test_every_scale_is_made_of_the_photograph_itself(folder):
+    """Pillow's bicubic filter, from the original: one scale made of another would be smoother."""
+    from PIL import Image
+
+    pixels = picture(1024, 768)
+    for size, scaled in Dinov2(told(max_px=1022, size_px=224), folder, 1).prepare(pixels):
+        wanted = Image.fromarray(pixels).resize(size, Image.Resampling.BICUBIC)
+        assert np.array_equal(scaled, np.asarray(wanted))
+
+
 def test_a_vector_is_the_class_token_behind_the_last_norm(folder):
     encoder, pixels = Dinov2(told(), folder, 1), picture(70, 56)
     found = describing.vectors_of(encoder, [pixels])[0, 0]

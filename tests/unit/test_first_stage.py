@@ -270,3 +270,14 @@ def test_a_ranking_that_is_cut_off_or_no_file_at_all_is_refused(files):
     for other in (path, files.folder / "none.h5", files.args["--labels"]):
         with pytest.raises(RemeasureError, match="refused as a file of rankings"):
             first_file.read(other)
+
+
+@pytest.mark.parametrize("factor", [0, 1e-3])
+def test_a_descriptor_that_is_too_short_is_refused_though_its_scores_look_like_cosines(files, capsys, factor):
+    shortened = files.own.copy()
+    shortened[3] *= factor
+    files.put("1of1", files.labels.imlist, shortened)
+    refuse(files, capsys, f"1of1.h5: row 3 has the length {factor:g}, expected 1 (and 0 more)")
+    files.put("1of1", files.labels.imlist, files.own)
+    files.put("queries", files.labels.qimlist, files.queries * np.array([[1], [factor]], np.float32))
+    refuse(files, capsys, f"queries.h5: row 1 has the length {factor:g}, expected 1")

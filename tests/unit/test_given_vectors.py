@@ -1,4 +1,8 @@
+import io
 import json
+import os
+import struct
+import zipfile
 
 import numpy as np
 import pytest
@@ -112,3 +116,71 @@ def test_other_files_are_refused(tmp_path, labels, capsys, name, says):
     (tmp_path / name).write_bytes(b"none of them")
     assert ran(tmp_path, tmp_path / name, "--labels", labels) == 2
     assert says in capsys.readouterr().err
+
+
+def npy(shape: str, data: bytes = b"") -> bytes:
+    """Return an array as NumPy keeps it, whatever its head says."""
+    head = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}}}".encode()
+    head += b" " * (-(len(head) + 11) % 64) + b"\n"
+    return b"\x93NUMPY\x01\0" + struct.pack("<H", len(head)) + head + data
+
+
+def zipped(members: dict[str, bytes], how: int = zipfile.ZIP_STORED) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", how) as store:
+        for name, data in members.items():
+            store.writestr(name, data)
+    return out.getvalue()
+
+
+def flagged(data: bytes, begin: int, central: int, value: int) -> bytes:
+    """Change a field of the only member, in its own head and in the list at the end."""
+    changed = bytearray(data)
+    changed[begin] = changed[changed.find(b"PK\1\2") + central] = value
+    return bytes(changed)
+
+
+VALID = npy("(2, 3, 4)", VECTORS.tobytes())
+PACKED = zipped({"cls.npy": VALID}, zipfile.ZIP_DEFLATED)
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (b"", "File is not a zip file"),
+        (VALID, "File is not a zip file"),
+        (zipped({"cls.npy": VALID, "read.me": b"hello"}), "'read.me' is no array"),
+        (zipped({"cls.npy": npy("(10**15, 2, 4)")}), ""),
+        (zipped({"cls.npy": npy("(1000000000000, 3, 4)")}), ""),
+        (zipped({"cls.npy": npy("(-1, 3, 4)")}), ""),
+        (zipped({"cls.npy": npy("(" * 9000)}), ""),
+        (zipped({"cls.npy": npy("(2, 3, 4)", bytes(20))}), ""),
+        (PACKED[:60] + bytes([255] * 40) + PACKED[100:], ""),
+        (flagged(PACKED, 6, 8, 1), "is encrypted"),
+        (flagged(PACKED, 8, 10, 99), "compression method"),
+    ],
+    ids=lambda value: value[:20] if isinstance(value, str) else None,
+)
+def test_a_hostile_archive_of_arrays_is_one_line(tmp_path, labels, capsys, data, says):
+    (tmp_path / "v.npz").write_bytes(data)
+    assert ran(tmp_path, tmp_path / "v.npz", "--labels", labels) == 2
+    said = capsys.readouterr().err.strip().splitlines()[-1]
+    assert said.startswith(f"error: {tmp_path}/v.npz: refused as an archive of arrays: ") and says in said
+    assert not (tmp_path / "o.h5").exists()
+
+
+def test_an_archive_that_unpacks_to_far_more_than_it_is_packed_is_a_bomb(
+    tmp_path, labels, capsys, monkeypatch
+):
+    monkeypatch.setattr("remeasure.instances.given.MAX_UNPACKED_BYTES", 1000)
+    data = npy("(100000, 4)", bytes(1_600_000))
+    (tmp_path / "v.npz").write_bytes(zipped({"cls.npy": data}, zipfile.ZIP_DEFLATED))
+    assert ran(tmp_path, tmp_path / "v.npz", "--labels", labels) == 2
+    assert "unpacks to 1600128 bytes: a bomb" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", ["npz", "h5", "pt"])
+def test_a_pipe_is_not_waited_for(tmp_path, labels, capsys, kind):
+    os.mkfifo(tmp_path / f"v.{kind}")
+    assert ran(tmp_path, tmp_path / f"v.{kind}", "--labels", labels) == 2
+    assert "not a regular file" in capsys.readouterr().err

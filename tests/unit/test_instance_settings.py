@@ -49,6 +49,21 @@ def written(config: Path, text: str) -> Plan:
             "gallery 'objects-views' has distractors, and a head is measured without",
         ),
         ("rerankers: {ames-small: {training: null}}", "give either files: {checkpoint: …} or training"),
+        (
+            "photo_sets: {views: {archives: {place: /data/views.tar}}}",
+            "photo_sets.views.archives.place: '/data/views.tar' has no {number}, and there are 4 archives",
+        ),
+        ("photo_sets: {views: {archives: {numbers: [1, 1000000000000]}}}", "archives, at most 100000"),
+        ("backbones: {efficientnet: {scales: []}}", "backbones.efficientnet.scales: empty"),
+        (
+            "backbones: {efficientnet: {max_px: 31}}",
+            "efficientnet.max_px: 31, less than a patch (32)",
+        ),
+        ("rerankers: {ames-small: {heads: 3}}", "width: 64 cannot be shared by 3 heads"),
+        (
+            "rerankers: {ames-small: {tokens_gallery: 101}}",
+            "tokens_gallery: 101, and local features 'efficientnet-map' keep 100 of a photograph",
+        ),
         ("galleries: {buildings-views: {distractors: places}}", "'places' is a set of role training"),
         ("models: {semantic: {ranker: {backbone: null}}}", "give a head, a backbone or a first_stage"),
         ("models: {semantic: {ranker: {reranker: ames}}}", "reranker 'ames' is not defined"),
@@ -89,7 +104,8 @@ def test_a_head_is_given_every_photo_set_once_in_the_order_of_its_settings(confi
     head = "heads: {standard: {select_on: objects, report_on: [walls, buildings]}}"
     plan = written(config, f"galleries: {{walls: {{photos: buildings}}}}\n{head}")
     told = plan.train_head("mine", "standard", "0")
-    assert told["photos_of"] == {"objects": "objects", "walls": "buildings", "buildings": "buildings"}
+    # A list: the keys of settings are sorted on their way to a step.
+    assert told["photos_of"] == [["objects", "objects"], ["walls", "buildings"], ["buildings", "buildings"]]
     files = Wiring(plan).head_training(SimpleNamespace(run="mine", head="standard", seed="0"))
     assert files["labels"] == [f"results/mine/photos/{name}/labels.json" for name in ("objects", "buildings")]
     assert all(len(files[name]) == 2 for name in ("audits", "gallery_cls", "query_cls"))

@@ -9,6 +9,7 @@ import random
 import re
 import zipfile
 from collections import OrderedDict
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -385,3 +386,17 @@ def test_anybody_can_check_a_ground_truth_of_their_own(tmp_path, capsys):
     assert import_labels.main(["--check", str(written(tmp_path, as_json()))]) == 0
     assert import_labels.main(["--check", str(written(tmp_path, with_truth(junk=[7])))]) == 2
     assert "row 7 is not in a gallery of 5" in capsys.readouterr().err
+
+
+def test_the_example_of_the_page_is_a_ground_truth(tmp_path):
+    page = (Path(__file__).parents[2] / "docs" / "landmarks.md").read_text(encoding="utf-8")
+    example = page.split("```json")[1].split("```")[0]
+    (tmp_path / "my.json").write_text(example, encoding="utf-8")
+    assert import_labels.main(["--check", str(tmp_path / "my.json")]) == 0
+
+
+@pytest.mark.parametrize("data", [b"", b"\xef\xbb\xbf{}", "{}".encode("utf-16")])
+def test_a_damaged_json_is_not_taken_for_a_pickle(tmp_path, capsys, data):
+    (tmp_path / "my.json").write_bytes(data)
+    assert import_labels.main(["--check", str(tmp_path / "my.json")]) == 2
+    assert "not a ground truth of our form" in capsys.readouterr().err

@@ -83,6 +83,7 @@ def test_classes_that_leak_and_classes_that_are_excluded(rules, category, rule, 
         "Magdalene_College,_Cambridge",  # another word
         "Arc_de_Triomphe",  # a short name without the city
         "People_watching_the_Eiffel_Towers",
+        "Rue_de_Louvres,_Paris",  # in the city, and the name only begins like another word
         "Views_from_the_Eiffel_Tower",  # neither city nor detail
         "Oxford",
         "",
@@ -107,6 +108,15 @@ CLASSES = [
     (4, HERE + "Hertford_College", 9),
     (5, "", 2),
 ]
+
+
+def test_an_equal_name_comes_before_a_longer_one_that_is_a_part():
+    """The category is one subject's name as it stands, and has another's name and city as parts."""
+    equal = leaks.Subject(stems=("a",), city=("paris",), aliases=("paris arch",))
+    wide = leaks.Subject(stems=("b",), city=("paris",), aliases=("arch",))
+    for subjects in ({"wide": wide, "equal": equal}, {"equal": equal, "wide": wide}):
+        found = leaks.Judge(leaks.Rules(subjects=subjects)).match("Paris Arch")
+        assert (found.rule, found.subject) == ("exact", "equal")
 
 
 def test_exclusion_comes_before_the_list_and_the_list_before_names():

@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import io
+import json
 import os
 import random
 import signal
@@ -411,3 +412,20 @@ def test_a_shard_that_was_changed_is_noticed_when_it_is_read(stage):
 def test_a_setting_that_is_not_known_is_refused(stage, capsys):
     assert stage.run(1, wrong=1) == 2
     assert "unknown field `wrong`" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("piece", "says"),
+    [
+        ("1of3", "no archive belongs to part 1of3, there are 1; correct `parts`"),
+        ("0of0", "expected NofM"),
+        ("x", "expected NofM"),
+    ],
+)
+def test_a_part_without_archives_and_one_that_is_none_are_refused(stage, capsys, piece, says):
+    settings = {"photos": "views", "piece": piece}
+    settings["archives"] = {"place": str(stage.folder / "images_{number}.tar"), "numbers": [0, 1]}
+    words = ["--settings", json.dumps(settings), "--list", stage.list, "--shard", stage.shard]
+    words += ["--index", stage.index, "--record", stage.record]
+    assert stream_photos.main(list(map(str, words))) == 2
+    assert says in capsys.readouterr().err

@@ -1,5 +1,6 @@
 """Rankings of photographs on a page: each photograph once, labels as frames, names never read as markup."""
 
+import base64
 import io
 from pathlib import Path
 
@@ -7,7 +8,7 @@ from PIL import Image
 
 from remeasure.errors import RemeasureError
 from remeasure.page import rankings
-from remeasure.records import Placed, PlacedPhoto
+from remeasure.records import Item, Placed, PlacedPhoto
 
 
 def _jpeg() -> bytes:
@@ -59,3 +60,16 @@ def test_ranks_are_told_from_one_and_a_difficulty_without_positives_is_none():
 
 def test_without_rankings_a_page_has_no_further_style():
     assert rankings.Album().style == ""
+
+
+def test_a_query_is_shown_with_the_photograph_that_it_was_cut_out_of():
+    """A red photograph of 40 x 30 with a box from 8, 6 to 30, 20: a darker frame there, and not elsewhere."""
+    item = Item(item_id="q", question="", group="g", meta={"photo": "all_souls_1", "box": [8, 6, 30, 20]})
+    (url,) = rankings.whole(item, Store())
+    shown = Image.open(io.BytesIO(base64.b64decode(url.partition(",")[2]))).convert("RGB")
+    assert shown.size == (40, 30)
+    greens = {at: shown.getpixel(at)[1] for at in ((9, 12), (20, 7), (28, 18), (20, 13), (2, 2), (37, 27))}
+    assert [at for at, green in greens.items() if green > 15] == [(9, 12), (20, 7), (28, 18)]
+    assert rankings.whole(Item(item_id="q", question="", group="g", meta={"photo": "gone"}), Store()) == ()
+    gone = Item(item_id="q", question="", group="g", meta={"photo": "gone", "box": [8, 6, 30, 20]})
+    assert rankings.whole(gone, Store()) == ("",)

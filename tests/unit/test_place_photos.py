@@ -2,6 +2,7 @@
 
 import json
 
+import h5py
 import numpy as np
 import pytest
 
@@ -191,6 +192,16 @@ def test_shortlisted_distractors_are_wanted_and_no_others(cell):
 
 def test_all_distractors_are_wanted_where_that_is_asked_for(cell):
     assert want(cell, True) == [("1of2", n) for n in range(3)] + [("2of2", n) for n in range(4)]
+
+
+@pytest.mark.parametrize("reach", ["[1]", '"ab"', "[null, 1]", "[-1, 1]", "[1, 99]", '{"a": 1, "b": 2}'])
+def test_how_far_shortlists_reach_must_be_a_number_of_every_query(cell, capsys, reach):
+    with h5py.File(cell.first_path, "r+") as store:
+        store.attrs["reach"] = reach
+    words = ["--settings", '{"photos": "p", "all": false}', "--order", str(cell.files["--order"])]
+    out = ["--out", str(cell.folder / "w.parquet"), "--record", str(cell.folder / "w.json")]
+    assert want_locals.main([*words, "--first", str(cell.first_path), *out]) == 2
+    assert "reach is no list of 2 numbers from 0 to " in capsys.readouterr().err
 
 
 # -- published rankings --------------------------------------------------------------------------------------

@@ -100,3 +100,16 @@ def test_vectors_that_do_not_fit_the_head_are_refused(tmp_path, capsys, cls, sta
     assert ran(tmp_path, cls, status, settings=SETTINGS | settings) == 2
     assert says in capsys.readouterr().err
     assert not (tmp_path / "d.h5").exists()
+
+
+def test_a_head_that_leaves_nothing_of_a_photograph_is_refused(tmp_path, capsys):
+    nothing = HEAD | {"3.weight": np.zeros(2, np.float32), "3.bias": np.zeros(2, np.float32)}
+    assert ran(tmp_path, [[[1, 0], [0, 1]], [[0, 0], [0, 0]]], [0, 2], head=nothing) == 2
+    said = capsys.readouterr().err
+    assert "head.safetensors: leaves nothing of row 0 of" in said and "of 0 more in these rows" in said
+    assert not (tmp_path / "d.h5").exists()
+
+
+def test_vectors_at_no_scale_are_refused(tmp_path, capsys):
+    assert ran(tmp_path, np.zeros((1, 0, 2)), [0]) == 2
+    assert "vectors at no scale" in capsys.readouterr().err

@@ -137,6 +137,8 @@ def test_pairs_of_the_plain_gallery_are_known_with_distractors(folder, capsys):
 
 def test_known_pairs_of_other_weights_are_not_taken(folder, capsys):
     assert run(folder, out="half", numeric="fp16") == 0
+    facts = json.loads((folder / "half.json").read_text())["facts"]
+    assert facts["numeric"] == "fp16" and 0 < facts["largest_difference_from_fp32"] < 0.02
     assert run(folder, known=("half",)) == 0
     assert "half.parquet: scored by other weights or tokens" in capsys.readouterr().err
     assert table(folder) != table(folder, "half")

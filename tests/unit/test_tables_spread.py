@@ -12,10 +12,11 @@ import publish_table
 from remeasure.errors import RemeasureError
 from remeasure.plan import Plan
 from remeasure.tables import csv_text, spread
+from remeasure.wiring import as_json
 
 CONFIG = Path(__file__).parents[2] / "config"
 PLAIN, CLEAN = ("plain", "plain-2", "plain-3"), ("clean", "clean-2", "clean-3")
-BOTH = {"standard": list(PLAIN), "decon": list(CLEAN)}
+BOTH = [["standard", list(PLAIN)], ["decon", list(CLEAN)]]
 
 
 @pytest.fixture
@@ -116,7 +117,7 @@ def test_the_strict_reading_has_numbers_of_its_own(here):
 
 
 def test_groups_of_different_size_are_not_subtracted(here):
-    assert make(here, write(SIX), {"standard": list(PLAIN), "decon": list(CLEAN[:2])}) == 0
+    assert make(here, write(SIX), [BOTH[0], ["decon", list(CLEAN[:2])]]) == 0
     assert [(row["spread"], row["against"], row["n"]) for row in rows()] == [
         ("standard", "", "3"),
         ("decon", "", "2"),
@@ -133,7 +134,7 @@ def test_a_number_that_fewer_than_two_readers_have_is_left_out(here):
 
 
 def test_without_groups_there_is_a_header_and_no_section(here):
-    assert make(here, write(SIX), {}) == 0
+    assert make(here, write(SIX), []) == 0
     assert part(".spread.csv").read_text() == ",".join(spread.COLUMNS) + "\n"
     assert "Spread over seeds" not in part(".md").read_text()
     assert json.loads(part(".json").read_text())["spread"] == []
@@ -159,6 +160,12 @@ def test_the_spread_is_published_with_its_run(here):
     words = ["--run", "embedded", "--inputs", str(part(".spread.csv")), "--outputs", copy]
     assert publish_table.main(words) == 0
     assert {row["run"] for row in csv_text.read(Path(copy))} == {"embedded"}
+
+
+def test_groups_stay_in_the_order_of_the_run():
+    told = as_json(Plan(CONFIG).table, "run", "table")({"run": "embedded", "table": "landmarks"})
+    # Keys are sorted on their way to a step, lists are not.
+    assert [name for name, _ in json.loads(told)["spread_of"]] == ["standard", "decon"]
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,8 @@ from remeasure.instances.vectors_file import Rows
 
 DESCRIPTOR, STATUS = "descriptor", "status"
 UNDECODABLE = 2
+LENGTH_TOLERANCE = 1e-2
+"""Descriptors may be float16."""
 _SAME = ("projection", "head", "extractor")
 """What must have made all of them."""
 
@@ -41,13 +43,15 @@ def open_gallery(
         )
     first = Rows(own)
     check_names(first, labels.imlist, "the gallery")
+    own_rows = _source(first)
+    _check_lengths(own_rows)
     found = [first]
     for shard, path in zip(shards, distractors, strict=True):
         rows = Rows(path)
         gallery_order.check_piece(shard, Path(path), rows.names())
         _check_same(first, rows)
         found.append(rows)
-    return Gallery([_source(rows) for rows in found])
+    return Gallery([own_rows, *(_source(rows) for rows in found[1:])])
 
 
 def read_queries(labels: Labels, path: Path, gallery: Path) -> np.ndarray:
@@ -66,6 +70,7 @@ def read_queries(labels: Labels, path: Path, gallery: Path) -> np.ndarray:
             f"{path}: query {labels.qimlist[source.unreadable[0]]!r} could not be decoded, so there is "
             "nothing to rank by; copy its photograph again"
         )
+    _check_lengths(source)
     return np.array(source.vectors, dtype=np.float32)
 
 
@@ -94,6 +99,23 @@ def _source(rows: Rows) -> Source:
     rows.check(STATUS, kinds="u")
     unreadable = np.flatnonzero(rows.array(STATUS) == UNDECODABLE)
     return Source(rows.path, rows.array(DESCRIPTOR), unreadable)
+
+
+def _check_lengths(source: Source) -> None:
+    """Refuse rows that are not of length 1: short ones would stand in the middle of every ranking.
+
+    Of distractors, which are many, it is checked where they are written.
+    """
+    lengths = np.linalg.norm(source.vectors.astype(np.float32), axis=1)
+    wrong = np.abs(lengths - 1) > LENGTH_TOLERANCE
+    wrong |= ~np.isfinite(lengths)
+    wrong[source.unreadable] = False
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise RemeasureError(
+            f"{source.path}: row {row} has the length {lengths[row]:.3g}, expected 1 (and "
+            f"{int(wrong.sum()) - 1} more); delete it and run its target again"
+        )
 
 
 def _check_same(one: Rows, other: Rows) -> None:

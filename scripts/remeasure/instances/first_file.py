@@ -119,6 +119,8 @@ class FirstFile:
             raise self._refused(" ".join(str(error).split())[:300] or type(error).__name__) from None
         cut_at = self.facts.setdefault("cut_at", None)
         is_length = cut_at is None or (type(cut_at) is int and 1 <= cut_at <= self.n_gallery)
+        if not isinstance(self.about, dict):
+            raise self._refused("about is no JSON object")
         if self.n_gallery < 1 or not is_length:
             raise self._refused(f"its gallery has {self.n_gallery} photographs, cut at {cut_at!r}")
         lost = self.facts.setdefault("undecoded", [])

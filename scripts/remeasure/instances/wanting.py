@@ -39,11 +39,21 @@ def wanted(firsts: Sequence[Path], order: Order) -> list[Place]:
             )
         # What is ignored and stands among them is of the benchmark: a prefix holds no distractor too many.
         lengths = opened.facts.get("reach") or [first.top_id.shape[1]] * len(first.top_id)
+        _check_reach(lengths, first.top_id.shape, path)
         ids = np.concatenate([top[:n] for top, n in zip(first.top_id, lengths, strict=True)])
         for place in gallery_order.distractor_rows(order, n_own, ids):
             rows[place.piece].append(place.rows)
     none = np.empty(0, np.int64)
     return [Place(piece, np.unique(np.concatenate([none, *found]))) for piece, found in rows.items()]
+
+
+def _check_reach(lengths: object, shape: tuple[int, ...], path: Path) -> None:
+    is_list = isinstance(lengths, list) and len(lengths) == shape[0]
+    if not is_list or not all(type(n) is int and 0 <= n <= shape[1] for n in lengths):
+        raise RemeasureError(
+            f"{path}: reach is no list of {shape[0]} numbers from 0 to {shape[1]}; delete it and run its "
+            "target again"
+        )
 
 
 def everything(order: Order) -> list[Place]:

@@ -14,6 +14,9 @@ LONGEST_PROMPT = 6000
 """Characters of a request that are shown; the rest is counted."""
 MAX_SLOTS_NAMED = 12
 
+WHOLE = "the whole photograph, with the box"
+"""Caption of what an image was cut out of."""
+
 
 class Part(Struct, frozen=True):
     """A text, an image (its SHA-256, empty where it is none of a store), or who speaks from here on."""
@@ -56,7 +59,9 @@ def _part(part: Any) -> Part | None:
 
 
 def label_of(item: Item, place: int) -> str:
-    """Return what an image of an item is called: its label, or its number."""
+    """Return what an image of an item is called: its label, or its number; behind them stands the whole."""
+    if place >= len(item.images) > 0:
+        return WHOLE
     labels = item.meta.get("labels")
     known = labels[place] if isinstance(labels, list) and place < len(labels) else None
     return known[:60] if isinstance(known, str) and known.strip() else f"Image {place + 1}"

@@ -10,7 +10,7 @@ from typing import Protocol
 from remeasure.errors import RemeasureError
 from remeasure.page import thumbnails
 from remeasure.page.escaping import visible
-from remeasure.records import Placed, PlacedPhoto
+from remeasure.records import Item, Placed, PlacedPhoto
 
 N_SHOWN = 10
 """Of every ranking."""
@@ -26,7 +26,7 @@ STYLE = f"""
 """
 LEGEND = (
     "Top of each ranking: green frame easy positive, dashed hard positive, dotted junk (not counted), red a "
-    "wrong one; a name alone is a distractor."
+    "wrong one; a name alone is a distractor, or could not be decoded."
 )
 
 
@@ -72,6 +72,18 @@ class Album:
             f'.r{number} {{ background-image: url("{url}") !important; }}\n'
             for number, url in enumerate(self._urls, start=1)
         )
+
+
+def whole(item: Item, source: PhotoSource) -> tuple[str, ...]:
+    """Return the photograph that a query was cut out of, with its box; nothing where that is not known."""
+    photo, box = item.meta.get("photo"), item.meta.get("box")
+    is_box = isinstance(box, list | tuple) and len(box) == 4 and all(type(x) in (int, float) for x in box)
+    if not isinstance(photo, str) or not is_box:
+        return ()
+    try:
+        return (thumbnails.small_url(source.read(photo), thumbnails.SIDE_PX, box),)
+    except RemeasureError:
+        return ("",)
 
 
 def strip(placed: Placed, path: Path, source: PhotoSource, album: Album) -> str:

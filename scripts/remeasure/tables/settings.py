@@ -171,8 +171,8 @@ class TableSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Parts with columns of their own, as the page shows them; none: it is one."""
     facts: Facts = Facts()
     """How its cells were made, to be held against what is published of how those were."""
-    spread_of: dict[str, tuple[str, ...]] = {}
-    """Readers that are the same but for a seed, by the name of their group."""
+    spread_of: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """Groups of readers that are the same but for a seed: name and readers."""
     figure: Literal["conditions"] | None = None
     """What the picture shows; null: bars by arm, or points by metric, as the columns are."""
     is_exact: bool = False

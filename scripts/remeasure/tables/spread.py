@@ -88,7 +88,7 @@ def _at(cells: Cells, settings: TableSettings, place: NumberKey, reading: str) -
     first = first_time(cells)
     groups = {
         name: [first.get(CellKey(place.bench, place.arm, reader)) for reader in readers]
-        for name, readers in settings.spread_of.items()
+        for name, readers in settings.spread_of
     }
     for name, group in groups.items():
         yield from _spread((name,), (group,), place, reading)

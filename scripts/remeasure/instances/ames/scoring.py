@@ -8,7 +8,7 @@ it.
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from remeasure.errors import RemeasureError
 from remeasure.instances import torch_module
 from remeasure.instances.ames.model import Ames, Side
 from remeasure.instances.ames.weights import Shape
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 LENGTH_STEP = 32
 _TOKENS_AT_ONCE = {"cpu": 3_200, "cuda": 153_600}
@@ -88,11 +91,15 @@ def ready(model: Ames, tokens: np.ndarray, n_valid: np.ndarray) -> Ready:
     for kind in dict.fromkeys(kinds):
         rows = np.array([row for row, other in enumerate(kinds) if other == kind])
         places[rows] = np.arange(len(rows))
-        batches = _batches(rows, _at_once(model, 2 * kind[0]))
-        jobs = ((model, tokens, n_valid, *kind, part) for part, _ in batches)
+        length, masked = kind
+        at_once = _at_once(model, 2 * length)
+        filled = _filled(rows, at_once)
+        parts = np.split(filled, np.arange(at_once, len(filled), at_once))
+        jobs = ((model, tokens, n_valid, length, masked, part) for part in parts)
         made = list(_in_threads(model, _side, jobs))
         joined = [
-            None if parts[0] is None else torch.cat(parts)[: len(rows)] for parts in zip(*made, strict=True)
+            None if column[0] is None else torch.cat(column)[: len(rows)]
+            for column in zip(*made, strict=True)
         ]
         sides[kind] = Side(*joined)
     return Ready(sides, kinds, places)
@@ -122,24 +129,20 @@ def logits(model: Ames, queries: Ready, gallery: Ready, pairs: np.ndarray) -> np
         RemeasureError: a logit that is not finite.
     """
     torch = torch_module.load()
-    found = torch.empty(len(pairs), dtype=torch.float32, device=model.device)
     by_kind: dict[tuple, list[int]] = {}
     for number, (query, photo) in enumerate(pairs.tolist()):
         by_kind.setdefault((queries.kinds[query], gallery.kinds[photo]), []).append(number)
-
-    def score(one, other, part: np.ndarray, n_real: int) -> None:
-        places = queries.places[pairs[part, 0]], gallery.places[pairs[part, 1]]
-        rows = [torch.from_numpy(place).to(model.device) for place in places]
-        made = model.logits(queries.sides[one].take(rows[0]), gallery.sides[other].take(rows[1]))
-        found[torch.from_numpy(part[:n_real]).to(model.device)] = made[:n_real]
-
-    batches = (
-        (one, other, *batch)
-        for (one, other), numbers in by_kind.items()
-        for batch in _batches(np.array(numbers), _at_once(model, one[0] + other[0]))
-    )
-    for _ in _in_threads(model, score, batches):
-        pass
+    found = torch.empty(len(pairs), dtype=torch.float32, device=model.device)
+    for (one, other), numbers in by_kind.items():
+        at_once = _at_once(model, one[0] + other[0])
+        rows = _filled(np.array(numbers), at_once)
+        # All places at once: a GPU would be waited for at every copy.
+        places = queries.places[pairs[rows, 0]], gallery.places[pairs[rows, 1]]
+        ones, others = (torch.from_numpy(place).to(model.device).split(at_once) for place in places)
+        sides = queries.sides[one], gallery.sides[other]
+        jobs = ((model, *sides, *batch) for batch in zip(ones, others, strict=True))
+        made = torch.cat(list(_in_threads(model, _logits, jobs)))
+        found[torch.tensor(numbers, device=model.device)] = made[: len(numbers)]
     scores = found.cpu().numpy()
     if not np.isfinite(scores).all():
         number = int(np.argmin(np.isfinite(scores)))
@@ -173,8 +176,10 @@ def _in_threads(model: Ames, work: Callable[..., T], jobs: Iterable[tuple]) -> I
         yield from pool.map(one, jobs)
 
 
-def _batches(rows: np.ndarray, at_once: int):
-    """Yield (rows, how many are no filling) in batches of one size; the last row fills the last batch."""
-    for start in range(0, len(rows), at_once):
-        part = rows[start : start + at_once]
-        yield np.concatenate([part, np.repeat(part[-1:], at_once - len(part))]), len(part)
+def _filled(rows: np.ndarray, at_once: int) -> np.ndarray:
+    """Return rows filled up with the last one to whole batches: all of them have one size."""
+    return np.concatenate([rows, np.repeat(rows[-1:], -len(rows) % at_once)])
+
+
+def _logits(model: Ames, queries: Side, gallery: Side, ones: "Tensor", others: "Tensor") -> "Tensor":
+    return model.logits(queries.take(ones), gallery.take(others))

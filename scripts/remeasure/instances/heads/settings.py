@@ -36,10 +36,10 @@ class HeadSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     select_on: str
     holdout_share: float
     report_on: tuple[str, ...]
-    photos_of: dict[str, str]
-    """Gallery to photo set, of every gallery that is named above; sets are given in this order, each once."""
+    photos_of: tuple[tuple[str, str], ...]
+    """Every gallery that is named above and its photo set; sets are given in this order, each once."""
 
     @property
     def sets(self) -> list[str]:
         """The photo sets that vectors are given of, in order."""
-        return list(dict.fromkeys(self.photos_of.values()))
+        return list(dict.fromkeys(name for _, name in self.photos_of))
