@@ -176,7 +176,8 @@ def work(args: argparse.Namespace) -> None:
     opened = open_all(args, settings)
     benchmark = {"gallery_sha256": sha256_file(args.tokens[0])}
     known = read_known(args.known, opened.key | benchmark)
-    log.info("%s: %d pairs, %d of them known", settings.gallery, len(opened.wanted), len(known))
+    n_known = sum(pair in known for pair in map(tuple, opened.wanted.tolist()))
+    log.info("%s: %d pairs, %d of them known", settings.gallery, len(opened.wanted), n_known)
     found, n_scored = score(opened, settings, known, pairs.Blocks(args.blocks, opened.key))
     facts: dict[str, Any] = {"device": opened.key["device"], "numeric": settings.numeric}
     if settings.numeric != "fp32":
