@@ -1,3 +1,4 @@
+import gc
 import time
 from pathlib import Path
 
@@ -375,13 +376,19 @@ def test_any_text_is_read(caption):
 def test_a_long_caption_takes_a_time_in_proportion(matcher, piece):
     def took(size: int) -> float:
         caption = piece * (size // len(piece))
-        start = time.process_time()
-        found = matcher.read(caption)
-        found.mentions(), found.denied()
-        return time.process_time() - start
+        gc.collect()
+        gc.disable()  # how much else is alive in this process would be measured, too
+        try:
+            start = time.process_time()
+            found = matcher.read(caption)
+            found.mentions(), found.denied()
+            return time.process_time() - start
+        finally:
+            gc.enable()
 
     took(1_000)
-    assert took(250_000) < 100 * max(took(12_500), 0.005)
+    short = min(took(12_500) for _ in range(3))
+    assert min(took(250_000) for _ in range(2)) < 100 * max(short, 0.005)
 
 
 def test_a_word_that_is_no_word_is_its_own_lemma_and_what_is_kept_has_an_end():
