@@ -127,6 +127,10 @@ def _ranking(plan: "Plan", run: str, gallery: str, model: str, ranker: Ranker) -
     for name, piece in parts:
         yield f"results/{run}/photos/{name}/cls/{backbone}/{piece}.json"
         yield f"results/{run}/photos/{name}/descriptors/{projection}/{piece}.json"
+    described = [(found.distractors, backbone)] if found.distractors else []
+    described += [] if head.files else [(head.training, head.backbone)]
+    for name, by in described:
+        yield from _projected(plan, run, name, f"cls/{by}")
 
 
 def _reranking(plan: "Plan", run: str, gallery: str, name: str) -> Iterator[str]:
@@ -141,9 +145,20 @@ def _reranking(plan: "Plan", run: str, gallery: str, name: str) -> Iterator[str]
         if f"{photos}/{piece}" not in local.given:
             yield f"results/{run}/photos/{photos}/locals/{reranker.local_features}/{piece}.json"
         yield f"results/{run}/photos/{photos}/tokens/{name}/{piece}.json"
+    for photos in local.checked if any(f"{one}/{piece}" not in local.given for one, piece in parts) else ():
+        yield f"results/{run}/photos/{photos}/locals/{reranker.local_features}/check.record.json"
+    sets = [found.distractors, reranker.training.photos if reranker.training else None]
+    for photos in filter(None, sets):
+        yield from _projected(plan, run, photos, f"locals/{reranker.local_features}")
     if reranker.training:
         photos = reranker.training.photos
         yield from _streamed(plan, run, photos)
         for piece in plan.pieces(run, photos):
             yield f"results/{run}/photos/{photos}/locals/{reranker.local_features}/{piece}.json"
     yield f"results/{run}/galleries/{gallery}/pairs/{name}.json"
+
+
+def _projected(plan: "Plan", run: str, photos: str, folder: str) -> Iterator[str]:
+    """Yield the record of what further parts of a set waited for, where it has such."""
+    if len(plan.pieces(run, photos)) > 1:
+        yield f"results/{run}/photos/{photos}/{folder}/projection.record.json"

@@ -32,7 +32,10 @@ def test_a_server_answered_in_every_cell_of_the_embedded_run(finished):
     assert systems == {"builtin", "haiku-0-77"} and set(kinds.values()) == {"server", "system"}
     behind = [told[name][role]["way"]["kind"] for name in systems for role in ("embedder", "answerer")]
     assert behind == ["server"] * 4
-    journals = [path.parent for path in finished.path("results/ci").rglob("answers.json")]
+    answers = [path.parent for path in finished.path("results/ci").rglob("answers.json")]
+    journals = [
+        folder for folder in answers if (folder / "requests.jsonl").exists()
+    ]  # rankings are not asked for
     # Two captioners; six conditions and their judge; ten cells of systems, four of them judged; two judges of
     # the calibration.
     assert len(journals) == 24 + 12 + 2 + 2 + 12 + 10 + 4 + 2

@@ -18,7 +18,7 @@ def test_the_small_run_has_nothing_in_its_way(checkout):
     assert "preflight of run 'ci': nothing stands in the way" in done.stderr
     # Asked again it looks again; there is nothing that could be up to date.
     # 24 of questions about pages, one of captions, six of cases, eight of systems.
-    assert "preflight of run 'ci': 39 cells" in checkout.call("preflight", "--config", "run=ci").stderr
+    assert "preflight of run 'ci': 49 cells" in checkout.call("preflight", "--config", "run=ci").stderr
 
 
 def test_three_problems_stand_in_one_list_on_the_terminal_and_the_call_ends_with_2(checkout):

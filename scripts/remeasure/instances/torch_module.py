@@ -14,7 +14,5 @@ def load() -> ModuleType:
     try:
         import torch
     except ImportError:
-        raise RemeasureError(
-            "torch is missing: run make landmarks (or make setup-torch)"
-        ) from None
+        raise RemeasureError("torch is missing: run make landmarks (or make setup-torch)") from None
     return torch
