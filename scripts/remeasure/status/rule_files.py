@@ -104,8 +104,15 @@ class RuleFiles:
         if not self._rules:
             raise RemeasureError(f"{folder}: holds no rule; restore it")
         pairs = [(output, rule) for rule in self._rules.values() for output in rule.outputs]
-        # The pattern that leaves least open goes first: judges.csv is no table of that name.
-        pairs.sort(key=lambda pair: (len(_WILDCARD.findall(pair[0])), pair[1].constraint is None))
+        # The pattern that leaves least open goes first: judges.csv is no table of that name, and a
+        # ranking that is given (given-{reader}.h5) none of a projection ({projection}.h5).
+        pairs.sort(
+            key=lambda pair: (
+                len(_WILDCARD.findall(pair[0])),
+                pair[1].constraint is None,
+                -len(_WILDCARD.sub("", pair[0])),
+            )
+        )
         self._patterns = [(_pattern(output, rule, files), rule) for output, rule in pairs]
 
     def __getitem__(self, name: str) -> Rule:
