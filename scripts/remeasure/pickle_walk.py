@@ -2,9 +2,25 @@
 
 import pickle
 import pickletools
+import struct
 from typing import NamedTuple
 
 MAX_OPCODES = 1_000_000
+# What a damaged or hostile pickle raises inside an unpickler.
+ERRORS = (
+    pickle.UnpicklingError,
+    struct.error,
+    EOFError,
+    ValueError,
+    TypeError,
+    KeyError,
+    IndexError,
+    AttributeError,
+    OverflowError,
+    MemoryError,
+    RecursionError,
+    NotImplementedError,
+)
 _MAX_DEPTH = 100
 
 

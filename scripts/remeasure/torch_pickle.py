@@ -24,21 +24,7 @@ MAX_BYTES = 1 << 24
 # A published ranking of 70 queries has 3.5 MB.
 MAX_PLAIN_BYTES, _MAX_STORAGES = 1 << 28, 16
 # What a damaged or hostile pickle raises inside the unpickler, and a damaged zip inside its reader.
-ERRORS = (
-    pickle.UnpicklingError,
-    zipfile.BadZipFile,
-    struct.error,
-    EOFError,
-    ValueError,
-    TypeError,
-    KeyError,
-    IndexError,
-    AttributeError,
-    OverflowError,
-    MemoryError,
-    RecursionError,
-    NotImplementedError,
-)
+ERRORS = (*pickle_walk.ERRORS, zipfile.BadZipFile)
 _STORAGES = {
     "DoubleStorage": "F64",
     "FloatStorage": "F32",

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from remeasure import lineage, repeats
-from remeasure.instances.settings import PIECES, Ranker
+from remeasure.instances.settings import PIECES
 from remeasure.needs import Needs
 from remeasure.plan import Plan
 
@@ -338,7 +338,3 @@ class InstanceFiles:
         named = [self.plan.gallery_of(wildcards.run, *place) for place in found]
         sets = [self.plan.gallery(wildcards.run, name).photos for name in named if name]
         return [self._raw(self.plan.photo_set(wildcards.run, name).photos) for name in sets]
-
-    def ranker_of(self, run: str, model: str) -> Ranker | None:
-        """How a reader ranks; null where it is asked."""
-        return self.plan.ranker(run, model)

@@ -34,7 +34,8 @@ def test_a_turned_tensor_is_read_in_the_order_of_its_axes(tmp_path):
 
 
 def test_what_torch_itself_pickles_is_read(tmp_path):
-    torch = pytest.importorskip("torch")
+    import torch
+
     tensor = torch.stack([torch.tensor([[0.5, 0.25]]), torch.tensor([[3.0, 16777215.0]])])
     for protocol in (2, 3, 4, 5):
         path = put(tmp_path, pickle.dumps(tensor, protocol))

@@ -9,7 +9,6 @@ import io
 import logging
 import math
 import pickle
-import struct
 from collections import OrderedDict
 from pathlib import Path
 from typing import Any
@@ -26,20 +25,6 @@ log = logging.getLogger("remeasure.import_labels")
 MAX_BYTES = 1 << 24
 # Small pickles can copy a large list very often; all that is copied counts.
 _MAX_COPIED = 1_000_000
-_ERRORS = (
-    pickle.UnpicklingError,
-    struct.error,
-    EOFError,
-    ValueError,
-    TypeError,
-    KeyError,
-    IndexError,
-    AttributeError,
-    OverflowError,
-    MemoryError,
-    RecursionError,
-    NotImplementedError,
-)
 _NDARRAY = "numpy.ndarray"
 _MODULES = ("numpy.core.multiarray", "numpy._core.multiarray")
 _FIELDS = ("bbx", "easy", "hard", "junk")
@@ -218,7 +203,7 @@ def read(path: Path, data: bytes, dataset: str, sha256: str) -> Labels:
         raise RemeasureError(f"{path}: has {len(data)} bytes, at most {MAX_BYTES} are read as a ground truth")
     try:
         raw = _Unpickler(data[: pickle_walk.end_of(data)]).load()
-    except _ERRORS as error:
+    except pickle_walk.ERRORS as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise RemeasureError(
             f"{path}: refused as a ground truth: {printable(reason)}; nothing in it was run: delete it and "
